@@ -37,6 +37,7 @@ KINDS: dict[str, tuple[Any, str]] = {
     "float": (Real, "a number"),
     "bool": (bool, "true or false"),
     "str | None": ((str, NoneType), "a name"),
+    "int | None": ((Integral, NoneType), "a whole number"),
 }
 """What a field of each type may hold, and how to say so."""
 COUNTS = "slots k width depth sort_nodes hidden networks epochs batch_size patience judgements top steps runs restarts"
@@ -211,7 +212,7 @@ def check_fields(config: Any) -> None:
         if choices and value not in choices:
             raise ConfigError(f"{field.name} must be one of {', '.join(choices)}, got {value!r}")
         kind, words = KINDS.get(str(field.type), (object, ""))
-        if not isinstance(value, kind):
+        if not isinstance(value, kind) or (isinstance(value, bool) and kind not in (bool, object)):
             raise ConfigError(f"{field.name} must be {words}, got {value!r}")
         for names, holds, words in RANGES:
             if field.name in names.split() and not holds(value):

@@ -242,8 +242,6 @@ def to_toml(tables: Mapping[str, Mapping[str, Any]]) -> str:
 
 
 def _toml_value(value: Any) -> str:
-    if isinstance(value, (list, tuple)):
-        return f"[{', '.join(map(_toml_value, value))}]"
     if isinstance(value, (str, bool)):  # JSON escapes what TOML wants escaped, but for the delete character
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
     if isinstance(value, (int, float)):

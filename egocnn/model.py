@@ -27,7 +27,6 @@ from egocnn.config import ModelConfig, ReadConfig, TrainConfig
 from egocnn.data.arrays import Bools
 from egocnn.data.graphs import Graphs
 from egocnn.data.sources.text import one_line, short
-from egocnn.data.subgraphs import cut
 from egocnn.encode.batch import EncodedGraphs
 from egocnn.encode.blocks import HUGE, batch_in_blocks
 from egocnn.encode.colours import COUNTED_ROUNDS
@@ -150,7 +149,7 @@ class Model:
         if len(usual):
             found[:, ~is_huge] = predict_each(networks, self.encode(usual).to(place)).float().cpu().numpy()
         for g in np.flatnonzero(is_huge).tolist():
-            found[:, g] = self.outputs_in_blocks(cut(graphs, g, g + 1), place)
+            found[:, g] = self.outputs_in_blocks(graphs[g : g + 1], place)
         for of_one in found:
             check_finite(of_one, graphs.names)
         return found

@@ -16,7 +16,6 @@ from egocnn.explain.patterns.record import Occurrence, Pattern
 from egocnn.explain.structure import CriticalStructure, Fidelity
 from egocnn.explain.structure.several import Structures
 from egocnn.show.drawing import draw
-from egocnn.show.drawing.layout import positions
 from egocnn.show.patterns.page import draw_pattern, patterns_page
 from egocnn.show.report import summarise
 from egocnn.show.report.page import encode, page
@@ -70,7 +69,7 @@ def outputs(texts: tuple[str, ...], *, with_molecule: bool) -> Iterator[tuple[st
     # no reader lets half a surrogate pair pass, and titles rely on that
     label, class_name, caption, title = (text.encode("utf-8", "replace").decode() for text in (label, *texts[4:]))
     summary = summarise(structures, model=name, data=other, class_names=(class_name, "x"), title=title)
-    yield "report html", page(encode(structures, summary, positions), title)
+    yield "report html", page(encode(structures, summary), title)
     pattern = _pattern(_graph((label, "C"), ("bond",), caption, class_name), class_name, caption)
     yield "patterns html", patterns_page([pattern], [draw_pattern(pattern)], title)
 

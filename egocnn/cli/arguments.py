@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
@@ -165,14 +164,6 @@ def chosen_protocol(options: argparse.Namespace) -> Protocol:
     names = ("data", "folds", "restarts", "runs", "combine", "splits")
     found = choose_protocol(options.protocol, **{name: vars(options)[name] for name in names if name in options})
     return replace(found, metric=options.metric)
-
-
-def share(text: str) -> float:
-    """A number from 0 to below 1."""
-    with suppress(ValueError):
-        if 0 <= float(text) < 1:
-            return float(text)
-    raise argparse.ArgumentTypeError(f"a share must be at least 0 and below 1, got {text!r}")
 
 
 def share_of(text: str) -> tuple[int, int]:

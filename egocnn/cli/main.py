@@ -31,7 +31,7 @@ def main(words: Sequence[str] | None = None) -> int:
     try:
         if options.command != "train":
             only_for_train(options.command)
-        find_command(options.command)[1](_with_settings(options, words))
+        find_command(options.command)[1](with_settings(options, words))
         print(end="", flush=True)
     except BrokenPipeError:  # the reader of our output has gone: not our error
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -49,13 +49,8 @@ def main(words: Sequence[str] | None = None) -> int:
     return 0
 
 
-def parse(words: Sequence[str]) -> argparse.Namespace:
-    """The options of a command; a preset and settings files take the place of defaults, not of what is typed."""
-    words = spell_out(words, ModelConfig)
-    return _with_settings(build_parser(words).parse_args(words), words)
-
-
-def _with_settings(options: argparse.Namespace, words: Sequence[str]) -> argparse.Namespace:
+def with_settings(options: argparse.Namespace, words: Sequence[str]) -> argparse.Namespace:
+    """The options again; a preset and settings files take the place of defaults, not of what is typed."""
     loaded = loaded_settings(options)
     return build_parser(words, loaded).parse_args(words) if loaded else options
 

@@ -108,15 +108,17 @@ class _HelpAll(argparse.Action):
 def add_options(
     parser: Parser, config: type[Any], *, group: str = "", everyday: Names | None = None, skip: Names = ()
 ) -> None:
-    """One flag for every field, with its meaning and its default as help; ``group`` and ``everyday``: as in SHOWN."""
-    usual = SHOWN.get(config, ("", ()))
+    """One flag for every field, with its meaning and its default as help; ``everyday``, and ``group`` for a record that
+    is not listed there: as in SHOWN."""
+    usual = SHOWN.get(config, (group, ()))
+    text = "COLUMN" if config is ReadConfig else "TEXT"
     meaning, types = field_help(config), get_type_hints(config)
     for field in fields(config):
         is_rare = field.name not in (usual[1] if everyday is None else everyday)
         default = None if field.default is MISSING else field.default
-        for flag, settings in _flags(field.name, types[field.name], default, meaning[field.name]).items():
+        for flag, settings in _flags(field.name, types[field.name], default, meaning[field.name], text).items():
             if field.name not in skip:
-                parser.add_option(group or usual[0], flag, rare=is_rare, **settings)
+                parser.add_option(usual[0], flag, rare=is_rare, **settings)
 
 
 def from_options(options: argparse.Namespace, config: type[Config]) -> Config:
@@ -134,8 +136,9 @@ def spell_out(words: Sequence[str], config: type[Any]) -> list[str]:
     return [f"{word}=yes" if own.get(word) and after not in own[word] else word for word, after in pairs]
 
 
-def _flags(name: str, annotation: Any, default: Any, meaning: str) -> dict[str, dict[str, Any]]:
-    """The arguments of argparse for a field: its flag, or two for a switch that takes a word as well."""
+def _flags(name: str, annotation: Any, default: Any, meaning: str, word: str) -> dict[str, dict[str, Any]]:
+    """The arguments of argparse for a field: its flag, or two for a switch that takes a word as well; ``word``: what
+    the help calls a text"""
     flag, text = "--" + name.replace("_", "-"), meaning.replace("%", "%%")
     settings: dict[str, Any] = {"default": default, "help": text}
     if annotation is bool:
@@ -151,7 +154,7 @@ def _flags(name: str, annotation: Any, default: Any, meaning: str) -> dict[str, 
         return {flag: {**settings, "type": annotation, "metavar": "N" if annotation is int else "X"}}
     choices = get_args(annotation)
     is_one_of = choices and all(isinstance(choice, str) for choice in choices)
-    return {flag: {**settings, **({"choices": choices} if is_one_of else {"metavar": "COLUMN"})}}
+    return {flag: {**settings, **({"choices": choices} if is_one_of else {"metavar": word})}}
 
 
 def _words_of_switch(annotation: Any) -> tuple[str, ...]:

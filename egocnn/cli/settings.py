@@ -9,8 +9,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from difflib import get_close_matches
 from pathlib import Path
-from types import NoneType
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any, get_type_hints
 
 from egocnn.cli.options import Options, from_options
 from egocnn.config import PRESETS, ExplainConfig, ModelConfig, ReadConfig, TrainConfig, check_fields
@@ -23,10 +22,10 @@ Sections = dict[str, dict[str, Any]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingGraphs:
-    """Which graphs a training takes, where the data has no split of its own."""
+    """Which graphs a training takes."""
 
-    test: float = 0.2
-    limit: int | None = None
+    test: float = 0.2  #: Share held out for the test, where the data has no split of its own; 0 for none.
+    limit: int | None = None  #: The first of them alone.
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -44,8 +43,6 @@ RECORDS = {
     for section, configs in SECTIONS.items()
 }
 """For each section, the record that each field belongs to."""
-
-WORDS: dict[Any, str] = {int: "a whole number", float: "a number", bool: "true or false", str: "a text in quotes"}
 
 
 def loaded_settings(options: Options) -> dict[str, Any]:
@@ -103,37 +100,13 @@ def _read_section(place: str, name: str, section: Mapping[str, Any]) -> dict[str
             hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(homes)}"
             unknown = f"no setting is called {key!r}; {hint}"
             raise ConfigError(f"{place}: {f'{key} belongs to [{_home(key)}]' if _home(key) else unknown}")
-        annotation = get_type_hints(homes[key])[key]
-        read[key] = _as_field(annotation, value)
-        if read[key] is None:
-            raise ConfigError(f"{place}: {key} must be {_wanted(annotation)}, got {value!r}")
+        is_whole = get_type_hints(homes[key])[key] is float and type(value) is int  # TOML may leave .0 out
         try:  # by itself: what depends on other settings is checked once all are known
-            homes[key](**{key: read[key]})
-        except ConfigError as error:
-            raise ConfigError(f"{place}: {error}") from None
+            read[key] = getattr(homes[key](**{key: float(value) if is_whole else value}), key)
+        except (ConfigError, OverflowError) as error:
+            raise ConfigError(f"{place}: {error if isinstance(error, ConfigError) else f'{key}: {error}'}") from None
     return read
 
 
 def _home(key: str) -> str:
     return next((section for section, homes in RECORDS.items() if key in homes), "")
-
-
-def _as_field(annotation: Any, value: Any) -> Any:
-    """A value of TOML as the field holds it; None where it is of another type."""
-    if annotation is float:
-        is_number = type(value) is float or (type(value) is int and abs(value) < 1e300)
-        return float(value) if is_number else None
-    if annotation in (int, bool, str):
-        return value if type(value) is annotation else None
-    if get_origin(annotation) is Literal:
-        return value if value in get_args(annotation) else None
-    kinds = (kind for kind in get_args(annotation) if kind is not NoneType)
-    return next((read for kind in kinds if (read := _as_field(kind, value)) is not None), None)
-
-
-def _wanted(annotation: Any) -> str:
-    if get_origin(annotation) is Literal:
-        words = get_args(annotation)
-        return f"{'one of ' if len(words) > 1 else ''}{', '.join(map(repr, words))}"
-    kinds = [kind for kind in get_args(annotation) if kind is not NoneType]
-    return " or ".join(map(_wanted, kinds)) if kinds else WORDS[annotation]

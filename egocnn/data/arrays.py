@@ -74,7 +74,7 @@ def equal_rows(pointer: Ints) -> Iterator[tuple[Ints, Ints]]:
 def positions(which: Any, length: int) -> Ints:
     """A slice, a mask or a list of numbers, negative ones counting from the end -> positions 0 to length - 1."""
     if isinstance(which, slice):
-        return np.arange(length)[which]
+        return np.arange(*which.indices(length))
     chosen = np.asarray(which)
     if chosen.dtype == bool:
         if chosen.shape != (length,):

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from egocnn.data.arrays import Ints
 from egocnn.data.schema import PARTS, rule
-from egocnn.errors import DataError, MissingExtraError
+from egocnn.data.sources.text import optional
+from egocnn.errors import DataError
 
 if TYPE_CHECKING:
     from egocnn.data.graphs import Graphs
@@ -68,14 +69,10 @@ def draw_parts(collection: Chosen, by: str, seed: int) -> Chosen:
 
 def scaffold_groups(collection: Collection) -> Ints:
     """(G) numbers of the Bemis-Murcko scaffolds: rings and what links them; molecules without a ring share one"""
-    try:
-        from rdkit import Chem
-        from rdkit.Chem.Scaffolds import MurckoScaffold
-    except ImportError:
-        raise MissingExtraError("rdkit", "molecules") from None
-    chemistry: Any = MurckoScaffold  # without types
-    molecules = (Chem.MolFromSmiles(text) for graphs in collection.portions() for text in graphs.smiles or ())
-    scaffolds = [chemistry.MurckoScaffoldSmiles(mol=molecule) for molecule in molecules if molecule is not None]
+    chem = optional("rdkit.Chem", "molecules")
+    scaffold = optional("rdkit.Chem.Scaffolds.MurckoScaffold", "molecules").MurckoScaffoldSmiles
+    molecules = (chem.MolFromSmiles(text) for graphs in collection.portions() for text in graphs.smiles or ())
+    scaffolds = [scaffold(mol=molecule) for molecule in molecules if molecule is not None]
     rule(len(scaffolds) == len(collection), "a split by scaffold needs molecules, and not all graphs have SMILES")
     return np.unique(scaffolds, return_inverse=True)[1]
 

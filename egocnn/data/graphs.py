@@ -13,27 +13,25 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from types import EllipsisType
-from typing import Any, TypeAlias, overload
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save
 
-from egocnn.data.arrays import Bools, Floats, Ints, build_adjacency, check_duplicates_agree, pointers, positions, ranges
+from egocnn.data.arrays import Bools, Floats, Ints, build_adjacency, check_duplicates_agree, pointers, positions
 from egocnn.data.collection import fill_parts, graphs_of_part, scaffold_groups, split_off
-from egocnn.data.schema import DRAWN, EDGE_COLUMNS, GRAPH_COLUMNS, NODE_COLUMNS, checked, rule, take_columns
+from egocnn.data.schema import ARRAYS, DRAWN, EDGE_COLUMNS, NAME_LISTS, NODE_COLUMNS, FlatGraphs, Names, checked, rule
 from egocnn.data.schema import Graph as Graph
 from egocnn.data.sources.text import short
+from egocnn.data.subgraphs import choose_graphs, join, renamed, single
 from egocnn.errors import DataError
 from egocnn.files import replacing
 
-Names: TypeAlias = tuple[str, ...]
-NAME_LISTS = {"node_label": "node_label_names", "edge_label": "edge_label_names", "target": "class_names"}
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Graphs:
+class Graphs(FlatGraphs):
     """G graphs with N nodes and M adjacency entries in all; build one with :func:`egocnn.read` or :meth:`from_edges`.
 
     A collection is indexed as an array is: ``graphs[3]`` is one :class:`Graph`, ``graphs[:10]`` and
@@ -47,50 +45,33 @@ class Graphs:
         >>> train, test = graphs.split(test=0.2, seed=0)
     """
 
-    node_ptr: Ints
-    """(G + 1) first node of every graph"""
-    indptr: Ints
-    """(N + 1) first adjacency entry of every node"""
-    indices: Ints
-    """(M) neighbour of every adjacency entry"""
-    names: Names
-    """(G) what to call each graph"""
-    node_label: Ints | None = None
-    """(N) position in ``node_label_names``; -1: a label that is not among them"""
-    node_label_names: Names = ()
-    """what the numbers in ``node_label`` stand for"""
-    edge_label: Ints | None = None
-    """(M) position in ``edge_label_names``; -1: a label that is not among them"""
-    edge_label_names: Names = ()
-    """what the numbers in ``edge_label`` stand for"""
-    edge_weight: Floats | None = None
-    """(M) heavier is nearer"""
-    node_attr: Floats | None = None
-    """(N, A) numbers that the nodes bring along"""
+    node_ptr: Ints  #: (G + 1) first node of every graph
+    indptr: Ints  #: (N + 1) first adjacency entry of every node
+    indices: Ints  #: (M) neighbour of every adjacency entry
+    names: Names  #: (G) what to call each graph
+    node_label: Ints | None = None  #: (N) position in ``node_label_names``; -1: a label that is not among them
+    node_label_names: Names = ()  #: what the numbers in ``node_label`` stand for
+    edge_label: Ints | None = None  #: (M) position in ``edge_label_names``; -1: a label that is not among them
+    edge_label_names: Names = ()  #: what the numbers in ``edge_label`` stand for
+    edge_weight: Floats | None = None  #: (M) heavier is nearer
+    node_attr: Floats | None = None  #: (N, A) numbers that the nodes bring along
     target: NDArray[Any] | None = None
     """(G) position in ``class_names`` (-1: unknown), or a real value (NaN: unknown) where there are no classes"""
-    class_names: Names = ()
-    """what the numbers in ``target`` stand for; empty where values are predicted"""
+    class_names: Names = ()  #: what the numbers in ``target`` stand for; empty where values are predicted
     targets: tuple[tuple[str, Names], ...] = ()
     """(T) where there are several: name and class names of each; ``target`` is (G, T) numbers, NaN where unknown"""
     group: Ints | None = None
     """(G) graphs of one group, for example copies of a molecule, always stay on one side of a split"""
-    part: Ints | None = None
-    """(G) position in ``PARTS`` where the data brings its own split"""
-    node_truth: Bools | None = None
-    """(N) whether the node is known to be critical"""
-    edge_truth: Bools | None = None
-    """(M) whether the edge is known to be critical"""
-    smiles: Names | None = None
-    """(G) where the graphs are molecules"""
+    part: Ints | None = None  #: (G) position in ``PARTS`` where the data brings its own split
+    node_truth: Bools | None = None  #: (N) whether the node is known to be critical
+    edge_truth: Bools | None = None  #: (M) whether the edge is known to be critical
+    smiles: Names | None = None  #: (G) where the graphs are molecules
     skipped: tuple[tuple[int, str, str], ...] = ()
     """rows of the source that were left out: number, SMILES, and why it has no graph; not saved with the graphs"""
-    node_names: NDArray[Any] | None = None
-    """(N) what the source calls the nodes, as texts; not saved with the graphs"""
+    node_names: NDArray[Any] | None = None  #: (N) what the source calls the nodes, as texts; not saved with the graphs
     used: Names = ()
     """of networkx graphs, GraphML and GEXF: the data of nodes and edges that were read; not saved with the graphs"""
-    left_out: Names = ()
-    """and those that were not"""
+    left_out: Names = ()  #: and those that were not
 
     @classmethod
     def from_edges(
@@ -162,56 +143,6 @@ class Graphs:
         kind = f", targets {', '.join(self.target_names)}" if self.targets else kind
         return f"Graphs({len(self)} graphs, {self.n_nodes} nodes, {self.n_edges} edges{kind})"
 
-    def __len__(self) -> int:
-        return len(self.node_ptr) - 1
-
-    @property
-    def shape(self) -> tuple[int]:
-        """(G), for scikit-learn, which takes a collection apart as it does an array"""
-        return (len(self),)
-
-    @property
-    def n_nodes(self) -> int:
-        """N, of all graphs together."""
-        return int(self.node_ptr[-1])
-
-    @property
-    def n_entries(self) -> int:
-        """M, the adjacency entries of all graphs together."""
-        return len(self.indices)
-
-    @property
-    def n_edges(self) -> int:
-        """Undirected edges, a self-loop counted once."""
-        return (self.n_entries + int((self.indices == self.entry_node).sum())) // 2
-
-    @property
-    def node_counts(self) -> Ints:
-        """(G) nodes of every graph"""
-        return np.diff(self.node_ptr)
-
-    @property
-    def degree(self) -> Ints:
-        """(N) neighbours of every node, a self-loop counted once"""
-        return np.diff(self.indptr)
-
-    @property
-    def graph_of(self) -> Ints:
-        """(N) the graph that owns each node"""
-        return np.repeat(np.arange(len(self)), self.node_counts)
-
-    @property
-    def entry_node(self) -> Ints:
-        """(M) the node in whose row each adjacency entry stands"""
-        return np.repeat(np.arange(self.n_nodes, dtype=self.indices.dtype), self.degree)
-
-    @property
-    def edges(self) -> Ints:
-        """(E, 2) every edge once, u <= v, in collection-wide node ids, sorted"""
-        node = self.entry_node
-        keep = node <= self.indices
-        return np.stack([node[keep], self.indices[keep]], axis=1)
-
     @property
     def is_classification(self) -> bool:
         """Whether classes are predicted, not values; not to be asked of several targets together."""
@@ -233,30 +164,11 @@ class Graphs:
         if isinstance(which, (int, np.integer)):
             if not -len(self) <= which < len(self):
                 raise IndexError(f"graph {which} of a collection of {len(self)}")
-            return self._one(int(which) % len(self))
-        return self._some(positions(which, len(self)))
+            return single(self, int(which) % len(self))
+        return self.choose(positions(which, len(self)))
 
     def __iter__(self) -> Iterator[Graph]:
-        return (self._one(g) for g in range(len(self)))
-
-    def _one(self, g: int) -> Graph:
-        first, last = int(self.node_ptr[g]), int(self.node_ptr[g + 1])
-        start, end = int(self.indptr[first]), int(self.indptr[last])
-        node = np.repeat(np.arange(last - first), np.diff(self.indptr[first : last + 1]))
-        neighbour = self.indices[start:end].astype(np.int64) - first
-        once = np.flatnonzero(node <= neighbour)
-        columns = take_columns(self, nodes=slice(first, last), entries=start + once)
-        for name in ("node_label", "edge_label"):
-            if (codes := columns[name]) is not None:
-                names = (*getattr(self, f"{name}_names"), "?")  # the last, which -1 means, is a label not known
-                columns[name] = tuple(names[code] for code in codes)
-        names_of = columns["node_names"]
-        return Graph(
-            name=self.names[g], n_nodes=last - first, edges=np.stack([node[once], neighbour[once]], axis=1),
-            target=None if self.targets else self.target_of(g), smiles=None if self.smiles is None else self.smiles[g],
-            node_names=None if names_of is None else tuple(names_of),
-            **{name: columns[name] for name in (*NODE_COLUMNS, *EDGE_COLUMNS)}
-        )  # fmt: skip
+        return (single(self, g) for g in range(len(self)))
 
     def target_of(self, g: int) -> str | float | None:
         """What is to be predicted for one graph.
@@ -287,20 +199,6 @@ class Graphs:
             values = self.target[:, self.target_names.index(name)]
             values = np.where(np.isnan(values), -1, values).astype(np.int64) if kinds[name] else values
         return replace(self, target=values, class_names=kinds.get(name, ()), targets=())
-
-    def _some(self, chosen: Ints) -> Graphs:
-        nodes = ranges(self.node_ptr[chosen], self.node_ptr[chosen + 1])
-        entries = ranges(self.indptr[nodes], self.indptr[nodes + 1])
-        node_ptr, indptr = pointers(self.node_counts[chosen]), pointers(self.degree[nodes])
-        # a graph keeps its inner order, so every entry moves by as much as its graph does
-        shift = node_ptr[:-1] - self.node_ptr[chosen]
-        entries_of = indptr[node_ptr[1:]] - indptr[node_ptr[:-1]]
-        indices = (self.indices[entries] + np.repeat(shift, entries_of)).astype(self.indices.dtype)
-        return replace(
-            self, node_ptr=node_ptr, indptr=indptr, indices=indices, names=tuple(self.names[g] for g in chosen),
-            smiles=None if self.smiles is None else tuple(self.smiles[g] for g in chosen),
-            **take_columns(self, nodes=nodes, entries=entries, chosen=chosen)
-        )  # fmt: skip
 
     def replace(self, **changes: Any) -> Graphs:
         """A copy with some fields exchanged, checked again.
@@ -363,41 +261,7 @@ class Graphs:
         Raises:
             DataError: some have a column that others lack.
         """
-        rule(collections, "nothing to put together: no collection is given")
-        rule(len({c.targets for c in collections}) == 1, "these collections have other targets, or other classes")
-        kinds = {bool(c.class_names) for c in collections if c.target is not None}
-        rule(len(kinds) <= 1, "some of these collections have classes and some have values to predict")
-        every = ([getattr(c, names) for c in collections] for names in NAME_LISTS.values())
-        nodes, edges, classes = (tuple(dict.fromkeys(sum(names, ()))) for names in every)
-        parts = [c.with_names(nodes=nodes, edges=edges, classes=classes) for c in collections]
-        first = pointers(np.array([c.n_nodes for c in parts]))
-        groups = pointers(np.array([0 if c.group is None else int(c.group.max(initial=-1)) + 1 for c in parts]))
-
-        def column(name: str) -> NDArray[Any] | None:
-            values = [getattr(c, name) for c in parts]
-            if all(v is None for v in values):
-                return None
-            if name == "node_names" and any(v is None for v in values):
-                return None
-            rule(not any(v is None for v in values), f"some of these collections have {name} and some do not")
-            widths = [v.shape[1] for v in values] if name == "node_attr" else [0]
-            rule(len(set(widths)) == 1, f"these collections have {', '.join(map(str, widths))} node attributes")
-            if name == "group":
-                values = [v + before for v, before in zip(values, groups, strict=False)]
-            return np.concatenate(values)
-
-        names_of_all = (*NODE_COLUMNS, *EDGE_COLUMNS, *GRAPH_COLUMNS, "node_names")
-        columns: dict[str, Any] = {name: column(name) for name in names_of_all}
-        joined = replace(
-            parts[0],
-            node_ptr=pointers(np.concatenate([c.node_counts for c in parts])),
-            indptr=pointers(np.concatenate([c.degree for c in parts])),
-            indices=np.concatenate([c.indices + n for c, n in zip(parts, first, strict=False)]).astype(np.int32),
-            names=sum((c.names for c in parts), ()),
-            smiles=None if any(c.smiles is None for c in parts) else sum((c.smiles or () for c in parts), ()),
-            **columns,
-        )
-        return checked(joined)
+        return join(collections)
 
     @property
     def outline(self) -> Graphs:
@@ -430,7 +294,7 @@ class Graphs:
         Returns:
             A collection of them.
         """
-        return self._some(which)
+        return choose_graphs(self, which)
 
     def with_parts(self, part: Ints | None, group: Ints | None = None) -> Graphs:
         """The same graphs, marked as parts of another split.
@@ -518,17 +382,7 @@ class Graphs:
         Returns:
             The renamed collection; this one stays as it is.
         """
-        changes: dict[str, Any] = {}
-        for (column, list_name), names in zip(NAME_LISTS.items(), (nodes, edges, classes), strict=True):
-            values, old = getattr(self, column), getattr(self, list_name)
-            is_number = column == "target" and values is not None and not self.class_names
-            if names is None or names == old or is_number:
-                continue
-            if values is not None:
-                changes[column] = recode(old, names)[values].astype(values.dtype)
-            changes[list_name] = names
-        renamed: Graphs = replace(self, **changes)
-        return renamed
+        return renamed(self, (nodes, edges, classes))
 
 
 def _numbers(name: str, values: Any) -> NDArray[Any]:
@@ -542,11 +396,4 @@ def _numbers(name: str, values: Any) -> NDArray[Any]:
     return found if found.size or found.dtype.kind != "f" or name in ("node_attr", "target") else found.astype(np.int64)
 
 
-def recode(old: Names, new: Names) -> Ints:
-    """For codes by the old names those by the new ones, -1 where a name is not among these."""
-    position = {name: i for i, name in enumerate(new)}
-    return np.array([*(position.get(name, -1) for name in old), -1])  # the last serves -1 itself
-
-
-ARRAYS = ("node_ptr", "indptr", "indices", *NODE_COLUMNS, *EDGE_COLUMNS, *GRAPH_COLUMNS)
 TEXTS = tuple(f.name for f in fields(Graphs) if f.name not in (*ARRAYS, "skipped", "node_names", "used", "left_out"))

@@ -82,15 +82,20 @@ def _from_smiles(graph: Graph) -> Any | None:
         molecule = Chem.AddHs(molecule)
     if molecule.GetNumAtoms() != graph.n_nodes or molecule.GetNumBonds() != len(graph.edges):
         return None
-    found = [ATOM.fullmatch(label) for label in graph.node_label]
-    elements = [each and each[1].capitalize() for each in found]
-    if not _in_order(graph, molecule) and None not in elements and (graph.edges[:, 0] != graph.edges[:, 1]).all():
+    elements = _elements(graph.node_label)
+    is_plain = all(map(ATOM.fullmatch, graph.node_label)) and (graph.edges[:, 0] != graph.edges[:, 1]).all()
+    if not _in_order(graph, molecule) and is_plain:
         # generated compounds number their nodes at random: two equal molecules have equal canonical orders
         theirs = [atom.GetSymbol() for atom in molecule.GetAtoms()]
         bonds = [(bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()) for bond in molecule.GetBonds()]
         orders = _canonical_order(elements, graph.edges.tolist()), _canonical_order(theirs, bonds)
         molecule = Chem.RenumberAtoms(molecule, [atom for _, atom in sorted(zip(*orders, strict=True))])
     return molecule if _in_order(graph, molecule) else None
+
+
+def _elements(labels: Sequence[str]) -> list[str]:
+    """Their elements; a label that is none, as * for any atom, as it is."""
+    return [found[1].capitalize() if (found := ATOM.fullmatch(label)) else label for label in labels]
 
 
 def _canonical_order(elements: Sequence[Any], bonds: Sequence[Sequence[int]]) -> list[int]:
@@ -114,10 +119,7 @@ def _in_order(graph: Graph, molecule: Any) -> bool:
     """Whether its atoms and bonds are the nodes and edges of the graph; a bond may be aromatic in one of them only."""
     from egocnn.data.sources.smiles import bond_label
 
-    # a label that is no element, as * for any atom, must be the same
-    labels = [(ATOM.fullmatch(label), label) for label in graph.node_label or ()]
-    elements = [found[1].capitalize() if found else label for found, label in labels]
-    if elements != [atom.GetSymbol() for atom in molecule.GetAtoms()]:
+    if _elements(graph.node_label or ()) != [atom.GetSymbol() for atom in molecule.GetAtoms()]:
         return False
     bonds = {tuple(sorted((b.GetBeginAtomIdx(), b.GetEndAtomIdx()))): bond_label(b) for b in molecule.GetBonds()}
     pairs = [(u, v) for u, v in graph.edges.tolist()]

@@ -17,12 +17,12 @@ from egocnn.config import ReadConfig, split_names
 from egocnn.data.generated import read_compounds
 from egocnn.data.graphs import Graph, Graphs
 from egocnn.data.schema import rule
-from egocnn.data.sources import smiles as smiles_reader
-from egocnn.data.sources.builder import GraphFields, GraphRecord, assemble, choose_targets, sort_names
-from egocnn.data.sources.jsonlines import JSON_SUFFIXES, json_records, read_jsonlines
+from egocnn.data.sources.builder import GraphFields, choose_targets, sort_names
+from egocnn.data.sources.jsonlines import JSON_SUFFIXES, json_records
 from egocnn.data.sources.networkx import GRAPH_SUFFIXES, from_networkx, read_graph_files
 from egocnn.data.sources.pyg import from_pyg, plain_fields
-from egocnn.data.sources.smiles import frame_target, from_frame, from_smiles, is_molecule, read_smiles_table
+from egocnn.data.sources.records import GraphRecord, assemble, collect
+from egocnn.data.sources.smiles import frame_target, from_frame, from_smiles, is_molecule, smiles_records
 from egocnn.data.sources.text import TABLE_SUFFIXES, one_line, short, suffix_of
 from egocnn.data.sources.tu import fetch_set, read_tu
 from egocnn.data.store import GraphColumns, Store, is_store
@@ -151,16 +151,23 @@ def _read_folder(path: Path, config: ReadConfig) -> Graphs:
 
 
 def _read_file(path: Path, config: ReadConfig) -> Graphs:
-    suffix, packed = path.suffix.lower(), suffix_of(path)
+    suffix = path.suffix.lower()
     if suffix == ".zip":
         return read_tu(path, config)
-    if packed in (*TABLE_SUFFIXES, *JSON_SUFFIXES):
-        return (read_smiles_table if packed in TABLE_SUFFIXES else read_jsonlines)(path, config)
+    if suffix_of(path) in (*TABLE_SUFFIXES, *JSON_SUFFIXES):
+        return collect(*_records(path, config))
     if suffix in GRAPH_SUFFIXES:
         return read_graph_files([path], path.name, config)
     if suffix == ".safetensors":
         return Graphs.load(path)
     raise DataError(f"{path}: cannot tell what this is from its name; {ACCEPTED}")
+
+
+def _records(path: Path, config: ReadConfig) -> tuple[Iterator[GraphRecord], GraphFields]:
+    """The graphs of a table of SMILES or of JSON lines one at a time, and their other fields, added on the way."""
+    is_table = suffix_of(path) in TABLE_SUFFIXES
+    fields = GraphFields(path.name, config, typed=not is_table)
+    return (smiles_records if is_table else json_records)(path, fields), fields
 
 
 def _from_objects(source: Any, config: ReadConfig) -> Graphs:
@@ -209,7 +216,7 @@ def _from_graphs(graphs: Sequence[Graph], config: ReadConfig) -> Graphs:
         own: dict[str, Any] = {name: getattr(graph, name) for name in ("n_nodes", "edges", "edge_weight", "node_attr")}
         own |= {name: _known(getattr(graph, name)) for name in ("node_label", "edge_label", "node_truth", "edge_truth")}
         records.append(GraphRecord(place=f"graph {i}", **own))
-    return assemble(records, "graphs", **fields.columns())
+    return collect(records, fields)
 
 
 def _items(source: Any) -> list[Any]:
@@ -263,11 +270,9 @@ def stream_source(path: Path, config: ReadConfig) -> Source | None:
     # fields besides the structure stay in memory: only all targets together show whether they are classes
     if is_store(path):
         return Source(Store.open(path).portions())
-    suffix = suffix_of(path)
-    if not path.is_file() or suffix not in (*TABLE_SUFFIXES, *JSON_SUFFIXES):
+    if not path.is_file() or suffix_of(path) not in (*TABLE_SUFFIXES, *JSON_SUFFIXES):
         return None
-    fields = GraphFields(path.name, config, typed=suffix in JSON_SUFFIXES)
-    records = (smiles_reader.smiles_records if suffix in TABLE_SUFFIXES else json_records)(path, fields)
+    records, fields = _records(path, config)
     labels: dict[str, dict[str, None]] = {"node_label_names": {}, "edge_label_names": {}}
 
     def columns() -> dict[str, Any]:

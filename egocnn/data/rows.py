@@ -13,8 +13,9 @@ import numpy as np
 from egocnn.config import IF_THERE, ReadConfig
 from egocnn.data.collection import graphs_of_part
 from egocnn.data.graphs import Graphs
-from egocnn.data.sources.builder import GraphFields, GraphRecord, assemble
+from egocnn.data.sources.builder import GraphFields
 from egocnn.data.sources.jsonlines import JSON_SUFFIXES, json_rows
+from egocnn.data.sources.records import GraphRecord, assemble
 from egocnn.data.sources.smiles import assemble_molecules, molecule_and_smiles, molecule_record, smiles_column
 from egocnn.data.sources.text import AT_ONCE, MOLECULE, TABLE_SUFFIXES, MolBlock, one_line, suffix_of, table_rows
 from egocnn.errors import DataError
@@ -125,11 +126,7 @@ class RowFile:
         has_truth = "target" not in usual or "target" in known or "target" in said
         own = {"where": path.name, "unit": "row" if is_table else "line"}
         reader = RowReader(**own, config=config, part=part, smiles=smiles, has_truth=has_truth)
-        several = chain([first] if first else [], chunks)
-        # a line of JSON that is an object without a graph has a SMILES
-        return RowFile(columns, reader, ([_bare(row) for row in some] for some in several) if smiles else several)
-
-
-def _bare(row: Row) -> Row:
-    number, fields, _ = row
-    return (number, fields, None) if fields else row
+        several: Iterator[list[Row]] = chain([first] if first else [], chunks)
+        if smiles:  # a line of JSON that is an object without a graph has a SMILES
+            several = ([(n, row, None if row else graph) for n, row, graph in some] for some in several)
+        return RowFile(columns, reader, several)

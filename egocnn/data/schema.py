@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -18,9 +18,12 @@ DRAWN = ("random", "scaffold")  # splits that need no column
 NODE_COLUMNS = ("node_label", "node_attr", "node_truth")
 EDGE_COLUMNS = ("edge_label", "edge_weight", "edge_truth")
 GRAPH_COLUMNS = ("target", "group", "part")
+ARRAYS = ("node_ptr", "indptr", "indices", *NODE_COLUMNS, *EDGE_COLUMNS, *GRAPH_COLUMNS)
+NAME_LISTS = {"node_label": "node_label_names", "edge_label": "edge_label_names", "target": "class_names"}
 SEPARATOR = "|"  # between the words of a label; see :mod:`egocnn.encode.words`
 ENTRIES_AT_ONCE = 1 << 15  # adjacency entries checked together: few enough for the processor's cache
 INTEGERS = ("node_ptr", "indptr", "indices", "node_label", "edge_label", "group", "part")
+Names: TypeAlias = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -46,6 +49,65 @@ class Graph:
     node_truth: Bools | None  #: (N) whether the node is known to be critical
     edge_truth: Bools | None  #: (E) whether the edge is known to be critical
     node_names: tuple[str, ...] | None = None  #: (N) what the source calls the nodes, where they have names
+
+
+class FlatGraphs:
+    """What follows from the three arrays in which a collection of G graphs holds its structure."""
+
+    __slots__ = ()
+    node_ptr: Ints
+    indptr: Ints
+    indices: Ints
+
+    def __len__(self) -> int:
+        return len(self.node_ptr) - 1
+
+    @property
+    def shape(self) -> tuple[int]:
+        """(G), for scikit-learn, which takes a collection apart as it does an array"""
+        return (len(self),)
+
+    @property
+    def n_nodes(self) -> int:
+        """N, of all graphs together."""
+        return int(self.node_ptr[-1])
+
+    @property
+    def n_entries(self) -> int:
+        """M, the adjacency entries of all graphs together."""
+        return len(self.indices)
+
+    @property
+    def n_edges(self) -> int:
+        """Undirected edges, a self-loop counted once."""
+        return (self.n_entries + int((self.indices == self.entry_node).sum())) // 2
+
+    @property
+    def node_counts(self) -> Ints:
+        """(G) nodes of every graph"""
+        return np.diff(self.node_ptr)
+
+    @property
+    def degree(self) -> Ints:
+        """(N) neighbours of every node, a self-loop counted once"""
+        return np.diff(self.indptr)
+
+    @property
+    def graph_of(self) -> Ints:
+        """(N) the graph that owns each node"""
+        return np.repeat(np.arange(len(self)), self.node_counts)
+
+    @property
+    def entry_node(self) -> Ints:
+        """(M) the node in whose row each adjacency entry stands"""
+        return np.repeat(np.arange(self.n_nodes, dtype=self.indices.dtype), self.degree)
+
+    @property
+    def edges(self) -> Ints:
+        """(E, 2) every edge once, u <= v, in collection-wide node ids, sorted"""
+        node = self.entry_node
+        keep = node <= self.indices
+        return np.stack([node[keep], self.indices[keep]], axis=1)
 
 
 def take_columns(graphs: Graphs, *, nodes: Any, entries: Any, chosen: Any = None) -> dict[str, Any]:

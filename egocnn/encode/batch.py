@@ -26,7 +26,7 @@ class EncodedGraphs:
     bag_weight: Tensor | None
     node_label: Tensor
     attributes: Tensor
-    place: Tensor
+    place: Tensor  # (N) where each node stands in the ranking of its own graph
     target: Tensor | None
 
     def __len__(self) -> int:
@@ -62,9 +62,13 @@ class EncodedGraphs:
         nodes = _ranges(self.node_ptr[chosen], counts)
         graph_of = torch.repeat_interleave(torch.arange(len(chosen), device=nodes.device), counts)
         position = torch.arange(len(nodes), device=nodes.device)
+        place = self.place[nodes]
         if there is not None:
-            position, nodes, graph_of = position[there], nodes[there], graph_of[there]
+            position, nodes, graph_of, place = position[there], nodes[there], graph_of[there], place[there]
             counts = torch.bincount(graph_of, minlength=len(chosen))
+            # those that are there close ranks
+            order = torch.argsort(graph_of * len(self.place) + place)
+            place[order] = torch.arange(len(order), device=place.device) - (counts.cumsum(0) - counts)[graph_of]
         steps = self.steps[nodes]
         table = torch.where(steps == 0, -1, position[:, None] + steps)
         if there is not None:  # the last serves -1
@@ -75,7 +79,7 @@ class EncodedGraphs:
         weight = None if self.bag_weight is None else self.bag_weight[entries]
         batch = Batch(
             neighbours=Neighbours.of(table), bags=Bags(rows=self.bag_rows[entries], offsets=offsets, weight=weight),
-            node_label=self.node_label[nodes], attributes=self.attributes[nodes], place=self.place[nodes],
+            node_label=self.node_label[nodes], attributes=self.attributes[nodes], place=place,
             graph_of=graph_of, node_counts=counts, target=None if self.target is None else self.target[chosen],
         )  # fmt: skip
         return batch if there is None or shape is None else batch.without_absent(shape)

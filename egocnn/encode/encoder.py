@@ -128,7 +128,7 @@ class Encoder:
             node_label=torch.from_numpy(label.astype(np.int32)),
             attributes=torch.from_numpy(self.standardised(graphs)),
             steps=torch.from_numpy(_to_steps(table)),  # last: in place
-            place=torch.from_numpy(order.place),
+            place=torch.from_numpy(order.within(graphs)),
             target=self.targets(graphs),
         )
 

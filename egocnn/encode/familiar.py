@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
@@ -23,13 +22,25 @@ class Familiarity:
     """Counts what a model has never seen of the graphs that it is asked about."""
 
     def __init__(self, encoder: Encoder) -> None:
-        self._encoder, self._count = encoder, Counter[str]()
+        self._encoder = encoder
+        self._count = Counter[str]()  # graphs, known labels, and graphs with unknown labels or attributes far away
         self._names: dict[str, dict[str, None]] = {"node": {}, "edge": {}}
 
     def add(self, graphs: Graphs, total: int = 0) -> None:
         """Refuses graphs of which the model knows nothing, once it has seen so many in all."""
         count, names, encoder = self._count, self._names, self._encoder
-        _count(encoder, graphs, count, names)
+        words, read = encoder.words(graphs), encoder.described(graphs)
+        owner = {"node": read.graph_of, "edge": read.graph_of[read.entry_node]}
+        count["graphs"] += len(graphs)
+        for kind, columns in (("node", words.nodes), ("edge", words.edges)):
+            if columns and not (kind == "node" and encoder.by_degree):  # how far degrees are is told below
+                unknown, spelled = columns[0] < 0, (*getattr(read, f"{kind}_label_names"), "?")
+                count["known"] += int((~unknown).sum())
+                count[kind] += len(np.unique(owner[kind][unknown]))
+                codes = np.unique(getattr(read, f"{kind}_label")[unknown])
+                names[kind].update(dict.fromkeys(heads([spelled[code] for code in codes])))
+        beyond = np.abs(encoder.standardised(read)).max(axis=1, initial=0) > FAR
+        count["far"] += len(np.unique(owner["node"][beyond]))
         if count["graphs"] >= total and not count["known"] and count["node"] and not len(encoder.attr_mean):
             ours, theirs = listed(encoder.node_label_names, 5), listed(names["node"], 5)
             rest = f"their nodes are labelled {theirs}, those that it was trained on {ours}"
@@ -60,19 +71,3 @@ def check_familiar(encoder: Encoder, graphs: Graphs, *, warn: bool = True) -> Gr
     """The same for graphs in memory, which are given back."""
     list(familiar(encoder, graphs, warn=warn))
     return graphs
-
-
-def _count(encoder: Encoder, graphs: Graphs, count: Counter[str], names: dict[str, Any]) -> None:
-    """Add graphs, known labels, and graphs with unknown labels, told by first words, or with attributes far away."""
-    words, read = encoder.words(graphs), encoder.described(graphs)
-    owner = {"node": read.graph_of, "edge": read.graph_of[read.entry_node]}
-    count["graphs"] += len(graphs)
-    for kind, columns in (("node", words.nodes), ("edge", words.edges)):
-        if columns and not (kind == "node" and encoder.by_degree):  # how far degrees are is told below
-            unknown, spelled = columns[0] < 0, (*getattr(read, f"{kind}_label_names"), "?")
-            count["known"] += int((~unknown).sum())
-            count[kind] += len(np.unique(owner[kind][unknown]))
-            codes = np.unique(getattr(read, f"{kind}_label")[unknown])
-            names[kind].update(dict.fromkeys(heads([spelled[code] for code in codes])))
-    beyond = np.abs(encoder.standardised(read)).max(axis=1, initial=0) > FAR
-    count["far"] += len(np.unique(owner["node"][beyond]))

@@ -57,7 +57,7 @@ def rank_neighbours(graphs: Any, k: int = 16, *, ranking: Ranking | None = None)
                [ 0, -1]], dtype=int32)
     """
     graphs = read(graphs)
-    return _first_neighbours(graphs, order_nodes(graphs, ranking), k)
+    return (Ranking.fit(graphs) if ranking is None else ranking).neighbours(graphs, k)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -67,6 +67,13 @@ class Order:
     nodes: Ints
     place: Ints  # where each node stands in ``nodes``
     tier: Ints  # the first place among its equals: the same for nodes that no colour tells apart
+
+    def within(self, graphs: Graphs) -> Ints:
+        """(N) where each node stands among those of its own graph"""
+        nodes = self.nodes[np.argsort(graphs.graph_of[self.nodes], kind="stable")]  # by graph, then by place
+        rank = np.empty_like(nodes)
+        rank[nodes] = np.arange(len(nodes)) - graphs.node_ptr[graphs.graph_of[nodes]]
+        return rank
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -84,11 +91,22 @@ class Ranking:
 
     def neighbours(self, graphs: Graphs, k: int, *, order: Order | None = None) -> Ints:
         """(N, k) node ids, -1 where absent; ``order`` saves working :meth:`order` out again."""
+        if k < 1:
+            raise ConfigError(f"k must be at least 1, got {k}")
         return _first_neighbours(graphs, self.order(graphs) if order is None else order, k)
 
     def order(self, graphs: Graphs) -> Order:
         """Put all nodes of the collection in the order of rules 2 to 4."""
-        return order_nodes(graphs, self)
+        tier: Ints = np.zeros(graphs.n_nodes, np.int64)
+        for colour, seen, counts in zip(wl_rounds(graphs, COUNTED_ROUNDS), self.colours, self.counts, strict=True):
+            tier, _ = _part_tiers(tier, colour, seen, counts)
+        stable = stable_colours(graphs, colour, most=MOST_ROUNDS)
+        tier, sizes = _part_tiers(tier, stable, stable[:0], tier[:0])  # never counted: all are as rare
+        is_tied = len(sizes) < graphs.n_nodes
+        nodes = stable_order(settle(graphs, stable, tier, most_rounds=MOST_ROUNDS) if is_tied else tier)
+        place = np.empty_like(nodes)
+        place[nodes] = np.arange(len(nodes))
+        return Order(nodes, place, tier)
 
     def state(self) -> dict[str, NDArray[np.generic]]:
         """Plain arrays, to be saved with a model."""
@@ -103,32 +121,16 @@ class Ranking:
         return cls(colours, tuple(state[f"counts.{r}"].astype(np.int64) for r in names))
 
 
-def order_nodes(graphs: Graphs, ranking: Ranking | None = None) -> Order:
-    """:meth:`Ranking.order`, rarity counted over ``graphs`` themselves unless a fitted ``ranking`` is given."""
-    tier: Ints = np.zeros(graphs.n_nodes, np.int64)
-    for number, colour in enumerate(wl_rounds(graphs, COUNTED_ROUNDS)):
-        counted = None if ranking is None else (ranking.colours[number], ranking.counts[number])
-        tier, _ = _part_tiers(tier, colour, counted)
-    stable = stable_colours(graphs, colour, most=MOST_ROUNDS)
-    tier, sizes = _part_tiers(tier, stable, (stable[:0], tier[:0]))  # never counted: all are as rare
-    is_tied = len(sizes) < graphs.n_nodes
-    nodes = stable_order(settle(graphs, stable, tier, most_rounds=MOST_ROUNDS) if is_tied else tier)
-    place = np.empty_like(nodes)
-    place[nodes] = np.arange(len(nodes))
-    return Order(nodes, place, tier)
-
-
-def _part_tiers(tier: Ints, colour: Colours, counted: tuple[Colours, Ints] | None) -> tuple[Ints, Ints]:
-    """Tiers (N) parted by rarity and then by colour, and the sizes of the colours' classes (C). ``counted``: colours,
-    ascending, and how often training graphs have each, 0 where they lack one; None: as often as here. A tier counts the
-    nodes before it. Colours only become finer, so nodes of one colour share a tier: to place one of them will do."""
+def _part_tiers(tier: Ints, colour: Colours, seen: Colours, counts: Ints) -> tuple[Ints, Ints]:
+    """Tiers (N) parted by rarity and then by colour, and the sizes of the colours' classes (C). ``seen``: colours,
+    ascending, and ``counts``: how often training graphs have each, 0 where they lack one. A tier counts the nodes
+    before it. Colours only become finer, so nodes of one colour share a tier: to place one of them will do."""
     nodes = np.argsort(colour, kind="stable")
     ordered = colour[nodes]
     first = starts(ordered)
     sizes = np.diff(first, append=len(nodes))
-    rarity = sizes if counted is None else np.zeros_like(sizes)
-    if counted is not None and len(counted[0]):
-        seen, counts = counted
+    rarity = np.zeros_like(sizes)
+    if len(seen):
         at = np.minimum(np.searchsorted(seen, ordered[first]), len(seen) - 1)
         rarity = np.where(seen[at] == ordered[first], counts[at], 0)
     by = stable_order(tier[nodes[first]] * (rarity.max(initial=0) + 1) + rarity)  # the colours ascend already
@@ -141,8 +143,6 @@ def _part_tiers(tier: Ints, colour: Colours, counted: tuple[Colours, Ints] | Non
 
 def _first_neighbours(graphs: Graphs, order: Order, k: int) -> Ints:
     """The first k neighbours of every node by weight, place in the order, and label of the edge."""
-    if k < 1:
-        raise ConfigError(f"k must be at least 1, got {k}")
     table = np.full((graphs.n_nodes, k), -1, np.int32)
     place, nodes = order.place.astype(np.int32), np.append(order.nodes, -1).astype(np.int32)
     for rows, entries in equal_rows(graphs.indptr):

@@ -80,9 +80,10 @@ class ColourCounts:
             return self._several[0]
         rounds = []
         for number in range(COUNTED_ROUNDS):
-            colours, place = np.unique(_joined(each.colours[number] for each in self._several), return_inverse=True)
+            several = np.concatenate([each.colours[number] for each in self._several])
+            colours, place = np.unique(several, return_inverse=True)
             counts = np.zeros(len(colours), np.int64)
-            np.add.at(counts, place, _joined(each.counts[number] for each in self._several))
+            np.add.at(counts, place, np.concatenate([each.counts[number] for each in self._several]))
             rounds.append((colours, counts))
         return Ranking(tuple(colours for colours, _ in rounds), tuple(counts for _, counts in rounds))
 
@@ -122,7 +123,3 @@ class Moments:
         self._squares = self._squares + squares + away**2 * (self._rows * len(block) / rows)
         self._mean = self._mean + away * (len(block) / rows)
         self._rows = rows
-
-
-def _joined(several: Iterable[NDArray[Any]]) -> NDArray[Any]:
-    return np.concatenate(list(several))

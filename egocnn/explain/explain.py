@@ -13,7 +13,6 @@ import torch
 from egocnn.config import ExplainConfig
 from egocnn.data.arrays import Bools, Ints
 from egocnn.data.graphs import Graphs
-from egocnn.data.subgraphs import cut
 from egocnn.errors import ConfigError
 from egocnn.explain.contributions import EdgeNumbers
 from egocnn.explain.huge import huge_portion
@@ -90,7 +89,7 @@ def _portions(
     in_one_pass = config.technique == "contributions" and model.config.readout != "sort"
     if len(huge := np.flatnonzero(model.is_huge(graphs) & in_one_pass)):
         for first, last in pairwise(sorted({0, *huge.tolist(), *(huge + 1).tolist(), len(graphs)})):
-            some, own = cut(graphs, first, last), None if classes is None else classes[first:last]
+            some, own = graphs[first:last], None if classes is None else classes[first:last]
             if first in huge:
                 yield huge_portion(model, some, own, place)
             else:

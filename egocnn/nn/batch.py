@@ -58,7 +58,7 @@ class Batch:
     bags: Bags
     node_label: Tensor  # (N) label numbers of the training graphs; -1: unseen, or graphs without labels
     attributes: Tensor  # (N, A), standardised; A may be 0
-    place: Tensor  # (N) where each node stands in the ranking of all nodes
+    place: Tensor  # (N) where each node stands in the ranking of its own graph
     graph_of: Tensor  # (N)
     node_counts: Tensor  # (B)
     target: Tensor | None  # (B) class numbers, or values
@@ -150,7 +150,7 @@ class Batch:
 
     def first_ranked(self, h: Tensor, nodes: int) -> Tensor:
         """(N, D) -> (B, nodes D): the nodes of every graph that are ranked first, end to end"""
-        return first_of_each(h, self.place, self.graph_of, self.node_counts, nodes)
+        return first_of_each(h, self.place, self.graph_of, len(self.node_counts), nodes)
 
     def inputs_of(self, columns: int) -> Tensor:
         """(N, columns) what nodes add to the counts of the inputs"""

@@ -79,16 +79,14 @@ class SortPool(nn.Module):
         return batch.first_ranked(h, self.nodes)
 
 
-def first_of_each(h: Tensor, place: Tensor, graph_of: Tensor, node_counts: Tensor, nodes: int) -> Tensor:
-    """(N, D), places in the ranking (N) -> (B, nodes D): of every graph the nodes ranked first, then zeros"""
-    order = torch.argsort(place, stable=True)
-    order = order[torch.argsort(graph_of[order], stable=True)]  # by graph, then by place
-    first = node_counts.cumsum(0) - node_counts
-    rank = torch.arange(len(h), device=h.device) - torch.repeat_interleave(first, node_counts)
-    kept = rank < nodes
-    flat = h.new_zeros(len(node_counts) * nodes, h.shape[1])
-    flat = flat.index_copy(0, (graph_of * nodes + rank)[kept], h[order[kept]])
-    return flat.view(len(node_counts), -1)
+def first_of_each(h: Tensor, place: Tensor, graph_of: Tensor, graphs: int, nodes: int) -> Tensor:
+    """(..., N, D), places in the rankings of their own graphs (..., N) -> (..., B, nodes D): of every graph the nodes
+    ranked first, then zeros. Padding names graph B."""
+    *several, _, D = h.shape
+    slot = torch.where((place < nodes) & (graph_of < graphs), graph_of * nodes + place, graphs * nodes)
+    flat = h.new_zeros(*several, graphs * nodes + 1, D)  # the last row takes what is left out
+    flat = flat.scatter(-2, slot[..., None].expand_as(h), h)
+    return flat[..., :-1, :].reshape(*several, graphs, nodes * D)
 
 
 def counted(label: Tensor, attributes: Tensor, columns: int) -> Tensor:
@@ -121,7 +119,7 @@ def pool(h: Tensor, graph_of: Tensor, node_counts: Tensor, kind: str, presence: 
         if each == "max":
             there = None if presence is None or presence.all() else presence.nonzero().flatten()
             rows = (h, graph_of) if there is None else (h.index_select(0, there), graph_of[there])
-            pooled.append(largest(*rows, len(node_counts)))
+            pooled.append(largest(*rows, node_counts.shape[0]))
             continue
         if total is None or h.requires_grad:  # the order in which gradients are added up decides their last bits
             total = sums(h, graph_of, node_counts)
@@ -135,8 +133,9 @@ def pool(h: Tensor, graph_of: Tensor, node_counts: Tensor, kind: str, presence: 
 
 def sums(h: Tensor, graph_of: Tensor, node_counts: Tensor) -> Tensor:
     """(N, D) -> (B, D)"""
+    # shape[0], and not len(): torch.export leaves it open
     if h.device.type == "cpu":  # a tenth of the time, to the same bits
-        return h.new_zeros(len(node_counts), h.shape[1]).index_add(0, graph_of, h)
+        return h.new_zeros(node_counts.shape[0], h.shape[1]).index_add(0, graph_of, h)
     return torch.segment_reduce(h, "sum", lengths=node_counts, axis=0, unsafe=True)
 
 

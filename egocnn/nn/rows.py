@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from egocnn.nn.engines.dropout import Draws, Dropout
 from egocnn.nn.engines.norm import Mode, Running, norm_graphs, norm_relu_dropout
+from egocnn.nn.engines.operator import factor_type
 
 Activation: TypeAlias = Callable[[Tensor, nn.Module], Tensor]  # what follows the sums of a layer, given its norm
 
@@ -136,9 +137,3 @@ class Dense(nn.Linear):
         if self.weight.dim() == 2:
             return super().forward(input)
         return torch.baddbmm(self.bias[:, None], input.to(factor_type(self.bias)), self.weight.transpose(1, 2))
-
-
-def factor_type(like: Tensor) -> torch.dtype:
-    """The type of what goes into matrix products: that of the tensor, or the shorter one under autocast"""
-    kind = like.device.type
-    return torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else like.dtype

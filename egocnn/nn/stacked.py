@@ -13,10 +13,11 @@ from egocnn.nn.batch import slots_of
 from egocnn.nn.embed import PatchySan
 from egocnn.nn.engines import Neighbours
 from egocnn.nn.engines.dropout import Dropout
-from egocnn.nn.engines.pool import first_of_each, pool
+from egocnn.nn.engines.operator import factor_type
+from egocnn.nn.engines.pool import pool
 from egocnn.nn.model import EgoCNN, Output
-from egocnn.nn.readout import counted
-from egocnn.nn.rows import Learning, PaddedRows, factor_type
+from egocnn.nn.readout import counted, first_of_each
+from egocnn.nn.rows import Learning, PaddedRows
 
 ALIGNMENT = 8  # Numbers that the matrix units of a GPU read at once: Patchy-San's table gets rows to a multiple of it.
 
@@ -126,7 +127,7 @@ class StackedBatch:
 
     def first_ranked(self, h: Tensor, nodes: int) -> Tensor:
         """(R, M, D) -> (R, B, nodes D)"""
-        return first_of_each(h, self.present, self.graph_of, self.rank, self.exists.shape[1], nodes)
+        return first_of_each(h, self.rank, self.graph_of, self.exists.shape[1], nodes)
 
     def inputs_of(self, columns: int) -> Tensor:
         """(R, M, columns) what nodes add to the counts of the inputs"""

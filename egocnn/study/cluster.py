@@ -45,22 +45,23 @@ Result = TypeVar("Result")
 
 
 def run_jobs(
-    function: Callable[..., Result], calls: Sequence[tuple[Any, ...]], *, shared: tuple[Any, ...] = (),
-    jobs: int | None = None, ray: str | None = None,
-) -> Generator[Result]:  # fmt: skip
-    """``function(*shared, *call)`` for every call, in the order in which they finish. Without ``ray``: ``jobs`` calls
-    at a time, by joblib in processes of their own (1 by default, in this process). With ``ray``, the address of a
-    cluster: as many at a time as it has CPUs, or at most ``jobs``. Closing the results calls off what still runs."""
+    job: Callable[..., Result], calls: Sequence[tuple[Any, ...]], *, jobs: int | None = None, ray: str | None = None
+) -> Generator[Result]:
+    """``job(*call)`` for every call, in the order in which they finish. Without ``ray``: ``jobs`` calls at a time, by
+    joblib in processes of their own (1 by default, in this process). With ``ray``, the address of a cluster: as many at
+    a time as it has CPUs, or at most ``jobs``. Each of several processes computes in one thread. Closing the results
+    calls off what still runs."""
     if not calls:
         return
-    call = partial(function, *shared)
+    if ray or (jobs or 1) > 1:
+        job = partial(_in_one_thread, job)
     if ray:
-        results = _on_ray(call, calls, jobs, ray)
+        results = _on_ray(job, calls, jobs, ray)
     else:
         from joblib import Parallel, delayed
 
         here = Parallel(n_jobs=jobs or 1, return_as="generator_unordered")
-        results = here(delayed(call)(*each) for each in calls)
+        results = here(delayed(job)(*call) for call in calls)
     try:
         yield from results
     finally:  # what still runs is called off now, not when the results are collected
@@ -69,13 +70,18 @@ def run_jobs(
             results.close()
 
 
+def _in_one_thread(job: Callable[..., Result], *call: Any) -> Result:
+    with one_thread():
+        return job(*call)
+
+
 def _on_ray(
-    call: Callable[..., Result], calls: Sequence[tuple[Any, ...]], jobs: int | None, address: str
+    job: Callable[..., Result], calls: Sequence[tuple[Any, ...]], jobs: int | None, address: str
 ) -> Generator[Result]:
     with connected(address):
         ray = _library()
-        task = ray.remote(num_cpus=1, max_retries=RETRIES)(lambda call, arguments: call(*arguments))
-        sent = ray.put(call)
+        task = ray.remote(num_cpus=1, max_retries=RETRIES)(lambda job, call: job(*call))
+        sent = ray.put(job)
         waiting = iter(calls)
         running = [task.remote(sent, each) for each in islice(waiting, jobs)]
         try:

@@ -50,14 +50,9 @@ def summary(history: History) -> str:
     return f"{loss}, {score} (best {best.validation_score:.4f} at {best.epoch})" if best else loss
 
 
-def time_left(history: History, config: TrainConfig) -> float:
-    """Seconds until the last epoch at the pace of the last few; early stopping may end it sooner."""
-    recent = history.epochs[-5:]
-    return (config.epochs - len(history.epochs)) * sum(e.seconds for e in recent) / len(recent)
-
-
 def _print_line(history: History, config: TrainConfig) -> None:
-    left = time_left(history, config)
+    recent = history.epochs[-5:]  # at their pace, early stopping left aside
+    left = (config.epochs - len(history.epochs)) * sum(epoch.seconds for epoch in recent) / len(recent)
     text = f"epoch {len(history.epochs)}/{config.epochs}: {summary(history)}, {left:.0f} s left"
     try:
         print(text, file=sys.stderr, flush=True)

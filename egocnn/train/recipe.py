@@ -32,7 +32,7 @@ from egocnn.data.collection import Collection
 from egocnn.data.graphs import Graphs
 from egocnn.data.scalefree import Counts, Judgement, judge_counts
 from egocnn.data.schema import PARTS
-from egocnn.data.subgraphs import cut, keep_nodes, surroundings
+from egocnn.data.subgraphs import keep_nodes, surroundings
 from egocnn.encode.batch import EncodedGraphs
 from egocnn.encode.blocks import HUGE
 from egocnn.encode.cache import CachedGraphs, EncodedCache, Worker
@@ -142,7 +142,7 @@ def bounded(collection: Collection, seed: int) -> Collection:
     graphs = collection.whole()
     stays = ~np.isin(graphs.graph_of, huge)
     for g in huge.tolist():
-        one, weight = cut(graphs, g, g + 1), np.random.default_rng((seed, g)).random(graphs.node_counts[g])
+        one, weight = graphs[g : g + 1], np.random.default_rng((seed, g)).random(graphs.node_counts[g])
         part = surroundings(one.indptr, one.indices, weight.argmax(keepdims=True), weight, TRAINED)
         stays[graphs.node_ptr[g] + part] = True
     return keep_nodes(graphs, stays)
@@ -326,8 +326,6 @@ def prepare_replicas(
 ) -> list[list[Replica]]:
     """Everything before the training, exactly as :func:`learn` does it for each seed alone. The graphs must bring their
     own validation part: all seeds of a collection share it, and what was fitted."""
-    if len(several) != len(seeds):
-        raise ConfigError(f"{len(several)} collections of graphs, and seeds for {len(seeds)}")
     size = sum(graphs.n_nodes + len(graphs.indices) for graphs in several)
     jobs = min(len(several), cpu_count()) if size > WORTH_WORKERS else 1
     calls = (delayed(_prepare)(graphs, model, train) for graphs in several)

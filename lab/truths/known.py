@@ -12,9 +12,9 @@ import numpy as np
 from egocnn.data.arrays import Bools, Floats, Ints
 from egocnn.data.graphs import Graph, Graphs
 from egocnn.data.sources.builder import NAME_FIELDS, choose_field
-from egocnn.data.sources.text import read_bytes, short, table_rows
+from egocnn.data.sources.text import reading, short, table_rows
 from egocnn.data.sources.tu.archive import Files, open_files
-from egocnn.data.sources.tu.number_lines import read_integers
+from egocnn.data.sources.tu.number_lines import read_numbers
 from egocnn.errors import DataError, DuplicateEdgeError
 
 PAIRS_OF_TU = "_A.txt"
@@ -96,14 +96,15 @@ def read_edge_marks(path: str | Path, graphs: Graphs, source: str | Path) -> Gra
     the graphs were read from. Both directions of an edge must bear the same mark.
     """
     path = Path(path)
-    marks = read_integers([read_bytes(path)], path.name, 1)[:, 0]
+    with reading(path):
+        marks = read_numbers([path.read_bytes()], path.name, 1)[:, 0]
     wrong = np.flatnonzero((marks != 0) & (marks != 1))
     if len(wrong):
         line = int(wrong[0])
         raise DataError(f"{path.name}, line {line + 1}: {marks[line]} is no mark; it must be 0 or 1")
     with open_files(Path(source)) as files:
         file = _pairs_file(files)
-        pairs = read_integers(files.chunks(file), file, 2) - 1
+        pairs = read_numbers(files.chunks(file), file, 2) - 1
     if len(marks) != len(pairs):
         raise DataError(f"{path.name} has {len(marks)} lines for {len(pairs)} of {file}; it must have one for each")
     try:

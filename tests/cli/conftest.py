@@ -1,4 +1,4 @@
-"""A small model that the tests of the command line share."""
+"""Small models that the tests of the command line share."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ import pytest
 
 from egocnn.cli import main
 from tests.support.commands import SHORT
-from tests.support.tiny import ALCOHOLS
+from tests.support.tiny import ALCOHOLS, molecule_lines, write_table
 
 
 @pytest.fixture(scope="session")
@@ -15,3 +15,13 @@ def alcohol_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("alcohols") / "run"
     assert main(["train", ALCOHOLS, "-o", str(folder), *SHORT]) == 0
     return folder
+
+
+@pytest.fixture(scope="session")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The run folder of a network trained shortly on a table of 40 alkanes and alcohols, by their column ``label``."""
+    pytest.importorskip("rdkit")
+    folder = tmp_path_factory.mktemp("molecules")
+    write_table(folder, "\n".join(["smiles,label", *molecule_lines(), ""]))
+    assert main(["train", str(folder / "molecules.csv"), "-o", str(folder / "run"), *SHORT]) == 0
+    return folder / "run"

@@ -187,13 +187,14 @@ def test_new_data_may_lack_the_target_and_have_labels_and_classes_never_seen(
 def test_a_model_reads_new_data_as_it_was_trained(run: Run, tmp_path: Path) -> None:
     pytest.importorskip("rdkit")
     table, model = write_table(tmp_path, SMILES_TABLE.replace("smiles,label", "mol,kind")), tmp_path / "run"
-    words = ["--smiles", "mol", "--target", "kind", "--hydrogens", "--split", "split"]
+    words = ["--smiles", "mol", "--target", "kind", "--hydrogens", "--limit", 10]
     printed(run, "train", table, *words, "-o", model, *SHORT)
     for typed, hydrogens in (((), True), (("--no-hydrogens",), False)):  # what is typed counts more
         graphs = egocnn.read(table, smiles="mol", target="kind", hydrogens=hydrogens)
         assert ("H" in graphs.node_label_names) == hydrogens
         wanted = egocnn.load(model).predict_proba(graphs).max(axis=1).tolist()
-        assert probabilities(predict(run, model, table, tmp_path, *typed)[1]) == wanted
+        for more in ((), ("--config", model / "settings.toml")):  # which says the same once more
+            assert probabilities(predict(run, model, table, tmp_path, *more, *typed)[1]) == wanted
 
     # a column of words that has nothing to do with the target is not taken for the truth
     new = write_table(tmp_path, "id,mol,label\na,CC,nice\nb,CCO,nasty\n", "new.csv")
@@ -229,13 +230,3 @@ def test_a_regression_trains_and_predicts_also_where_some_values_are_missing(run
     assert result.keys() >= {"r2", "rmse", "mae", "spearman"}
     assert column(found, "true") == ["1.0", "", "0.0"]
     assert all("probability" not in row and float(row["predicted"]) < 5 for row in found)
-
-
-def test_predictions_replace_the_file_of_before_and_leave_nothing_else(
-    run: Run, alcohol_run: Path, tmp_path: Path
-) -> None:
-    out = tmp_path / "new folder" / "p.csv"
-    out.parent.mkdir()
-    for _ in range(2):
-        printed(run, "predict", alcohol_run, ALCOHOLS, "-o", out)
-    assert names_in(out.parent) == ["p.csv"]

@@ -25,27 +25,22 @@ def test_a_clone_has_the_lab_beside_the_package() -> None:
     assert "layer" in find_lab("bench.named").BENCHMARKS
 
 
-@pytest.fixture(scope="module")
-def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+COMMANDS = ["bench layer", "reproduce --list", "crossval compounds:alcohols --model gin"]
+
+
+def test_an_installed_package_says_where_the_lab_is(tmp_path: Path) -> None:
     """The package alone, as a wheel brings it, beside a module that is called lab by chance."""
-    folder = tmp_path_factory.mktemp("site-packages")
-    shutil.copytree(PACKAGE, folder / "egocnn", ignore=shutil.ignore_patterns("__pycache__"))
-    (folder / "lab").mkdir()
-    (folder / "lab" / "__main__.py").write_text("raise AssertionError('not the lab')")
-    (folder / "lab" / "__init__.py").write_text("raise AssertionError('not the lab')")
-    return folder
-
-
-@pytest.mark.parametrize(
-    "words", [["bench", "layer"], ["reproduce", "--list"], ["crossval", "compounds:alcohols", "--model", "gin"]]
-)
-def test_an_installed_package_says_where_the_lab_is(installed: Path, words: list[str]) -> None:
-    environment = os.environ | {"PYTHONPATH": str(installed)}
-    command = [sys.executable, "-m", "egocnn", *words]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=installed, env=environment, check=False)
-    assert (done.returncode, done.stdout) == (2, "")
-    (line,) = done.stderr.splitlines()
-    assert "clone its repository and call python -m lab" in line
+    shutil.copytree(PACKAGE, tmp_path / "egocnn", ignore=shutil.ignore_patterns("__pycache__"))
+    (tmp_path / "lab").mkdir()
+    for name in ("__main__.py", "__init__.py"):
+        (tmp_path / "lab" / name).write_text("raise AssertionError('not the lab')")
+    code = f"from egocnn.cli import main; print(*(main(words.split()) for words in {COMMANDS}))"
+    environment = os.environ | {"PYTHONPATH": str(tmp_path)}
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environment, check=True)
+    assert done.stdout == "2 2 2\n"
+    assert len(done.stderr.splitlines()) == 3
+    assert all("clone its repository and call python -m lab" in line for line in done.stderr.splitlines())
 
 
 def test_another_module_called_lab_is_not_taken_for_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

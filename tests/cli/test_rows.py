@@ -7,20 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.commands import SHORT, Run, check_refused, printed, rows, runner
-from tests.support.tiny import ALCOHOLS
+from tests.support.commands import SHORT, Run, check_refused, printed, rows
+from tests.support.tiny import ALCOHOLS, molecule_lines
 
 pytest.importorskip("rdkit")
 BROKEN = "not_a_molecule(("
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Run:
-    return runner(capsys)
-
-
-def lines(n: int = 40) -> list[str]:
-    return [f"{'C' * (size % 7 + 1)}{'O' * (size % 2)},{'alcohol' if size % 2 else 'alkane'}" for size in range(n)]
 
 
 def table(folder: Path, *body: str, name: str = "m.csv", head: str = "smiles,label") -> Path:
@@ -28,19 +19,10 @@ def table(folder: Path, *body: str, name: str = "m.csv", head: str = "smiles,lab
     return folder / name
 
 
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    from egocnn.cli import main
-
-    folder = tmp_path_factory.mktemp("rows")
-    assert main(["train", str(table(folder, *lines())), "-o", str(folder / "run"), *SHORT]) == 0
-    return folder / "run"
-
-
 def test_a_few_broken_rows_are_counted_in_one_line_and_listed_in_the_run_folder(
     run: Run, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    data = table(tmp_path, *lines()[:39], f"{BROKEN},alkane")
+    data = table(tmp_path, *molecule_lines()[:39], f"{BROKEN},alkane")
     assert run("train", data, "-o", tmp_path / "run", *SHORT[:-1])[0] == 0
     assert [line for line in caplog.messages if "left out" in line] == [
         f"m.csv: 1 of 40 rows left out; the first is m.csv, row 40: SMILES {BROKEN!r} does not parse "
@@ -63,7 +45,7 @@ def test_a_table_that_is_mostly_broken_is_refused(run: Run, tmp_path: Path) -> N
 def test_rows_without_a_target_are_left_out_of_the_training_and_predicted(
     run: Run, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    data = table(tmp_path, *lines(), "CCN,NA", "CCCN,")
+    data = table(tmp_path, *molecule_lines(), "CCN,NA", "CCCN,")
     code, out, _ = run("train", data, "-o", tmp_path / "run", *SHORT[:-1], "--json")
     assert code == 0
     assert json.loads(out)["graphs"] == 40
@@ -132,7 +114,7 @@ def test_an_sdf_is_trained_on_predicted_and_explained_as_a_table_is(run: Run, tm
         text = Chem.MolToMolBlock(Chem.MolFromSmiles(smiles))
         return f"m{number}{text}> <kind>\n{label}\n\n$$$$\n"
 
-    blocks = [block(number, line) for number, line in enumerate(lines())]
+    blocks = [block(number, line) for number, line in enumerate(molecule_lines())]
     (tmp_path / "m.sdf").write_text("".join(blocks))
     assert run("train", tmp_path / "m.sdf", "--target", "kind", "-o", tmp_path / "run", *SHORT)[0] == 0
     broken = blocks[3].replace(" C ", " Xx")
@@ -155,7 +137,7 @@ def test_an_sdf_is_trained_on_predicted_and_explained_as_a_table_is(run: Run, tm
 
 
 def test_a_model_that_was_trained_without_salts_reads_and_draws_without_them(run: Run, tmp_path: Path) -> None:
-    data = table(tmp_path, *(f"[Na+].{line}" for line in lines()))
+    data = table(tmp_path, *(f"[Na+].{line}" for line in molecule_lines()))
     assert run("train", data, "--salts", "largest", "-o", tmp_path / "run", *SHORT)[0] == 0
     new = table(tmp_path, "Cl.OCC,alcohol", "CC.O,alkane", name="new.csv")
     printed(run, "explain", tmp_path / "run", new, "-o", tmp_path / "report", "--quiet")

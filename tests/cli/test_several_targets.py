@@ -3,7 +3,6 @@
 import csv
 import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -11,6 +10,7 @@ import pytest
 import egocnn
 from egocnn.cli.main import main
 from egocnn.errors import DataError, MissingColumnError
+from tests.support.commands import rows
 
 MOLECULES = ["C" * n + end for n in range(1, 9) for end in ("", "O", "N", "Cl")]
 SMALL = ["--epochs", "1", "--depth", "1", "--width", "8", "--networks", "2", "--quiet", "--device", "cpu"]
@@ -35,29 +35,21 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "run"
 
 
-def predict(run: Path, table: Path) -> list[dict[str, Any]]:
-    out = table.with_name("predictions.csv")
-    assert main(["predict", str(run), str(table), "-o", str(out), "--quiet"]) == 0
-    with out.open() as file:
-        return list(csv.DictReader(file))
-
-
 def test_predictions_have_the_columns_of_every_target_after_its_name(run: Path, tmp_path: Path) -> None:
-    rows = predict(run, write_table(tmp_path / "new.csv", MOLECULES[:5]))
+    table, few = write_table(tmp_path / "new.csv", MOLECULES[:5]), tmp_path / "few.csv"
+    few.write_text("smiles,length\nCCO,4\nCCC,5\n")
+    found = []
+    for data in (table, few):
+        assert main(["predict", str(run), str(data), "-o", str(tmp_path / "p.csv"), "--quiet"]) == 0
+        found.append(rows(tmp_path / "p.csv"))
     polar = ["predicted", "probability", "p_no", "p_yes", "spread", "true"]
     expected = [*(f"polar {column}" for column in polar), "length predicted", "length spread", "length true"]
-    assert [name for name in rows[0] if name.startswith(("polar ", "length "))] == expected
-    assert [row["polar true"] for row in rows] == ["no", "yes", "", "no", "no"]
-    assert [row["length true"] for row in rows] == ["1.5", "3.0", "3.0", "4.5", ""]
-    assert float(rows[0]["polar p_no"]) + float(rows[0]["polar p_yes"]) == pytest.approx(1)
-
-
-def test_new_data_need_not_have_all_of_the_targets(run: Path, tmp_path: Path) -> None:
-    table = tmp_path / "new.csv"
-    table.write_text("smiles,length\nCCO,4\nCCC,5\n")
-    rows = predict(run, table)
-    assert [row["length true"] for row in rows] == ["4.0", "5.0"]
-    assert [row["polar true"] for row in rows] == ["", ""]
+    assert [name for name in found[0][0] if name.startswith(("polar ", "length "))] == expected
+    assert [row["polar true"] for row in found[0]] == ["no", "yes", "", "no", "no"]
+    assert [row["length true"] for row in found[0]] == ["1.5", "3.0", "3.0", "4.5", ""]
+    assert float(found[0][0]["polar p_no"]) + float(found[0][0]["polar p_yes"]) == pytest.approx(1)
+    # new data need not have all of the targets
+    assert [(row["length true"], row["polar true"]) for row in found[1]] == [("4.0", ""), ("5.0", "")]
 
 
 def test_metrics_are_those_of_every_target(run: Path) -> None:

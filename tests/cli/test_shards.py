@@ -11,31 +11,16 @@ from typing import Any
 
 import pytest
 
-from egocnn.cli import main
 from egocnn.errors import ConfigError, DataError
 from egocnn.scale.choose import Choice
 from egocnn.scale.shards import find_shards
-from tests.support.commands import SHORT, Run, check_refused, kill_once, printed, runner
+from tests.support.commands import Run, check_refused, kill_once, printed
 from tests.support.tiny import names_in
 
 pytest.importorskip("rdkit")
 parquet = pytest.importorskip("pyarrow.parquet")
 pyarrow = pytest.importorskip("pyarrow")
 SMILES = ["CCO", "CCC", "not_a_molecule((", "CCCO"]
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Run:
-    return runner(capsys)
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("shards")
-    rows = [f"{'C' * (n % 7 + 1)}{'O' * (n % 2)},{n % 2}" for n in range(40)]
-    (folder / "m.csv").write_text("\n".join(["smiles,y", *rows, ""]))
-    assert main(["train", str(folder / "m.csv"), "-o", str(folder / "run"), *SHORT]) == 0
-    return folder / "run"
 
 
 @pytest.fixture
@@ -56,6 +41,11 @@ def table(path: Path) -> Any:
     return parquet.read_table(path)
 
 
+def rows(folder: Path) -> list[dict[str, Any]]:
+    """Those of the shards a and e."""
+    return [row for name in "ae" for row in table(folder / f"{name}.parquet").to_pylist()]
+
+
 def words(model: Path, shards: Path, *more: object) -> list[object]:
     return ["predict", model, shards, "-o", shards.parent / "out", "--jobs", 1, "--quiet", *more]
 
@@ -70,9 +60,8 @@ def test_every_kind_of_shard_gives_the_same_predictions_row_by_row(run: Run, mod
     assert first.column("tags").to_pylist() == [["a"], [], None, ["b"]]
     assert [bool(error) for error in first.column("error").to_pylist()] == [False, False, True, False]
     for name in ("b", "c", "d"):
-        assert table(out / f"{name}.parquet").column("p_1").to_pylist() == pytest.approx(
-            first.column("p_1").to_pylist()
-        )
+        again = table(out / f"{name}.parquet").column("p_alkane").to_pylist()
+        assert again == pytest.approx(first.column("p_alkane").to_pylist())
     assert table(out / "c.parquet").column("name").to_pylist() == ["m0", "m1", "m2", "m3"]
     manifest = json.loads((out / "manifest.json").read_text())
     assert [shard["input"] for shard in manifest["shards"]] == ["a.parquet", "b.csv", "c.smi.gz", "d.jsonl"]
@@ -100,15 +89,15 @@ def test_only_what_is_missing_is_done_again(run: Run, model: Path, shards: Path)
 
 def test_killed_and_called_again_it_writes_what_it_would_have_written(run: Run, model: Path, tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
-    for n in range(8):
+    for n in range(4):
         parquet.write_table(pyarrow.table({"smiles": SMILES * 250}), tmp_path / "in" / f"{n}.parquet")
     out = tmp_path / "out"
     kill_once(lambda: (out / "0.parquet").exists(), *words(model, tmp_path / "in"))
-    assert not (out / "7.parquet").exists()
+    assert not (out / "3.parquet").exists()
     printed(run, *words(model, tmp_path / "in"))
-    assert names_in(out) == [*(f"{n}.parquet" for n in range(8)), "manifest.json"]
-    assert {table(out / f"{n}.parquet").num_rows for n in range(8)} == {1000}
-    assert all(table(out / f"{n}.parquet").equals(table(out / "0.parquet")) for n in range(8))
+    assert names_in(out) == [*(f"{n}.parquet" for n in range(4)), "manifest.json"]
+    assert {table(out / f"{n}.parquet").num_rows for n in range(4)} == {1000}
+    assert all(table(out / f"{n}.parquet").equals(table(out / "0.parquet")) for n in range(4))
 
 
 def test_another_model_other_settings_or_a_changed_shard_are_refused(run: Run, model: Path, shards: Path) -> None:
@@ -147,18 +136,7 @@ def test_explanations_are_lists_in_the_order_of_the_atoms(run: Run, model: Path,
     assert set(first["critical_atoms"]) <= {0, 1, 2}
     assert (broken["contributions"], broken["base"]) == (None, None)
     assert broken["error"].startswith("SMILES")
-    check_refused(
-        run,
-        "choose another --technique",
-        *words(model, shards)[:0],
-        "explain",
-        model,
-        shards,
-        "-o",
-        out,
-        "--technique",
-        "paper",
-    )
+    check_refused(run, "choose another --technique", *explain_words(model, shards, "--technique", "paper"))
 
 
 def test_a_molecule_is_no_pattern_and_a_folder_of_other_things_holds_no_shards(tmp_path: Path) -> None:
@@ -178,36 +156,29 @@ def explain(run: Run, model: Path, shards: Path, out: str, *more: object) -> Pat
 def test_only_rows_that_are_asked_for_are_explained(run: Run, model: Path, shards: Path) -> None:
     for kind in ("b.csv", "c.smi.gz", "d.jsonl"):
         (shards / kind).unlink()
-    parquet.write_table(
-        pyarrow.table({"smiles": ["CCCCCO", "CC", "C((", "CO"], "key": [5, 6, 7, 8]}), shards / "e.parquet"
-    )
-    whole = explain(run, model, shards, "all")
-    rows = [row for name in "ae" for row in table(whole / f"{name}.parquet").to_pylist()]
-    printed(run, "predict", model, shards, "-o", shards.parent / "p", "--jobs", 1, "--quiet")
-    values = {
-        row["key"]: row["p_1"] for name in "ae" for row in table(shards.parent / "p" / f"{name}.parquet").to_pylist()
-    }
-    known = {key: value for key, value in values.items() if value is not None}
+    more = pyarrow.table({"smiles": ["CCCCCO", "CC", "C((", "CO"], "key": [5, 6, 7, 8]})
+    parquet.write_table(more, shards / "e.parquet")
+    every = {row["key"]: row for row in rows(explain(run, model, shards, "all"))}
+    printed(run, *words(model, shards))
+    known = {row["key"]: row["p_alkane"] for row in rows(shards.parent / "out") if row["p_alkane"] is not None}
     middle = sorted(known.values())[2]
-    some = explain(run, model, shards, "some", "--where", f"p_1 > {middle!r}")
-    found = [row for name in "ae" for row in table(some / f"{name}.parquet").to_pylist()]
+    found = rows(explain(run, model, shards, "some", "--where", f"p_alkane > {middle!r}"))
     assert [row["key"] for row in found] == [key for key, value in known.items() if value > middle]
-    assert all(row["p_1"] == known[row["key"]] for row in found)
-    best = explain(run, model, shards, "best", "--highest", 2, "--by", "p_1")
+    assert all(row["p_alkane"] == known[row["key"]] for row in found)
+    best = explain(run, model, shards, "best", "--highest", 2, "--by", "p_alkane")
     highest = table(best / "highest.parquet").to_pylist()
     assert {row["key"] for row in highest} == set(sorted(known, key=known.__getitem__)[-2:])
     for row in (*found, *highest):
-        (same,) = (one for one in rows if one["key"] == row["key"])
-        assert row["contributions"] == pytest.approx(same["contributions"], abs=1e-6)
-        assert row["critical_atoms"] == same["critical_atoms"]
-    check_refused(run, "the columns are", "explain", model, shards, "-o", shards.parent / "x", "--where", "y > 1")
+        assert row["contributions"] == pytest.approx(every[row["key"]]["contributions"], abs=1e-6)
+        assert row["critical_atoms"] == every[row["key"]]["critical_atoms"]
+    check_refused(run, "the columns are", *explain_words(model, shards, "--where", "y > 1"))
     check_refused(run, "--by key: is none of", *explain_words(model, shards, "--highest", 2, "--by", "key"))
-    check_refused(run, "not allowed with", *explain_words(model, shards, "--highest", 2, "--where", "p_1 > 0"))
+    check_refused(run, "not allowed with", *explain_words(model, shards, "--highest", 2, "--where", "p_alkane > 0"))
     of_that_name = shards.parent / "named"
     of_that_name.mkdir()
     (of_that_name / "highest.csv").write_text("smiles\nCCO\n")
     told = "highest.csv: its file would be called highest.parquet, as that of all shards is"
-    check_refused(run, told, *explain_words(model, of_that_name, "--highest", 2, "--by", "p_1"))
+    check_refused(run, told, *explain_words(model, of_that_name, "--highest", 2, "--by", "p_alkane"))
 
 
 def explain_words(model: Path, shards: Path, *more: object) -> list[object]:
@@ -218,16 +189,16 @@ def test_of_one_file_too_only_the_rows_asked_for_are_explained(run: Run, model: 
     words = ["explain", model, shards / "a.parquet", "--skip-invalid", "--quiet", "--json", "-o"]
     answer = json.loads(printed(run, *words, shards.parent / "one", "--highest", 2))
     assert answer["graphs"] == 2
-    check_refused(run, "no graph is chosen", *words, shards.parent / "none", "--where", "p_1 > 2")
+    check_refused(run, "no graph is chosen", *words, shards.parent / "none", "--where", "p_alkane > 2")
 
 
 def test_ray_writes_the_same_files_bit_for_bit(run: Run, model: Path, shards: Path) -> None:
     if find_spec("ray") is None:  # not imported here: what it says in later tests is settled when it is
         pytest.skip("ray is not installed")
-    for out, more in (("here", ()), ("there", ("--ray", "local"))):
-        printed(run, "predict", model, shards, "-o", shards.parent / out, "--jobs", 1, "--quiet", *more)
+    printed(run, *words(model, shards))
+    printed(run, "predict", model, shards, "-o", shards.parent / "ray", "--jobs", 1, "--quiet", "--ray", "local")
     for name in "abcd":
-        one, other = (table(shards.parent / out / f"{name}.parquet") for out in ("here", "there"))
+        one, other = (table(shards.parent / out / f"{name}.parquet") for out in ("out", "ray"))
         assert one.equals(other)
         assert one.schema.equals(other.schema)
 

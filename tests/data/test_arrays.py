@@ -15,7 +15,6 @@ from egocnn.data.arrays import (
     equal_rows,
     mix,
     pointers,
-    positions,
     ranges,
     row_portions,
     stable_order,
@@ -147,20 +146,6 @@ def test_portions_and_rows_of_equal_length_cover_every_entry_once(
     assert seen == {
         row: list(range(int(pointer[row]), int(pointer[row + 1]))) for row, length in enumerate(lengths) if length
     }
-
-
-@given(st.lists(st.integers(-5, 4), max_size=6), st.slices(5), st.lists(st.booleans(), min_size=5, max_size=5))
-def test_positions_are_those_that_a_list_would_give(numbers: list[int], part: slice, mask: list[bool]) -> None:
-    everything = list(range(5))
-    assert positions(numbers, 5).tolist() == [everything[number] for number in numbers]
-    assert positions(part, 5).tolist() == everything[part]
-    assert positions(mask, 5).tolist() == [number for number, chosen in enumerate(mask) if chosen]
-
-
-@pytest.mark.parametrize("which", [[5], [-6], [0.0], [[0]], [True], ["a"], 3])
-def test_positions_beyond_the_end_or_of_another_kind_are_an_index_error(which: object) -> None:
-    with pytest.raises(IndexError):
-        positions(which, 5)
 
 
 @given(st.lists(st.floats(allow_nan=False, width=32), min_size=2, max_size=2))

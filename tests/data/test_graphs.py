@@ -114,8 +114,10 @@ def test_chosen_graphs_are_the_same_graphs_in_the_chosen_order(graphs: Graphs, d
 @given(random_graphs(max_graphs=6), st.data())
 def test_slices_and_masks_choose_as_lists_do(graphs: Graphs, data: st.DataObject) -> None:
     part = data.draw(st.slices(len(graphs)))
-    numbers = list(range(len(graphs)))[part]
-    assert_equal(graphs[part], graphs[numbers])
+    some = graphs[part]
+    some.validate()
+    for one, number in zip(some, range(len(graphs))[part], strict=True):
+        assert_same(one, graphs[number])
     mask = data.draw(st.lists(st.booleans(), min_size=len(graphs), max_size=len(graphs)))
     assert_equal(graphs[np.array(mask)], graphs[np.flatnonzero(mask)])
     assert_equal(graphs[mask], graphs[np.flatnonzero(mask)])
@@ -124,7 +126,10 @@ def test_slices_and_masks_choose_as_lists_do(graphs: Graphs, data: st.DataObject
 def test_groups_and_parts_come_along_and_iterating_gives_every_graph_once() -> None:
     graphs = molecules()
     some = graphs[[2, 0]]
-    assert (as_list(some.group), as_list(some.part)) == ([1, 0], [2, 0])
+    assert (as_list(some.group), as_list(some.part), some.names) == ([1, 0], [2, 0], ("ring", graphs.names[0]))
+    some = graphs[1:]
+    assert (as_list(some.group), as_list(some.part), some.names) == ([1, 1], [1, 2], graphs.names[1:])
+    some = graphs[[2, 0]]
     for graph, same in zip([*some, *graphs], [graphs[2], graphs[0], graphs[0], graphs[1], graphs[2]], strict=True):
         assert_same(graph, same)
 

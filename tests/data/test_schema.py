@@ -88,11 +88,6 @@ def test_a_directed_ring_is_no_undirected_graph_and_many_entries_are_checked_as_
         graphs.replace(edge_weight=changed(np.ones(graphs.n_entries, np.float32), 60_000, 2))
 
 
-@given(random_graphs(unseen=True, min_nodes=0, min_graphs=0))
-def test_what_is_built_from_edges_obeys_the_rules(graphs: Graphs) -> None:
-    graphs.validate()
-
-
 @given(random_graphs(), st.data())
 def test_one_entry_moved_is_noticed(graphs: Graphs, data: st.DataObject) -> None:
     if graphs.n_entries == 0:

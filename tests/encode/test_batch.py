@@ -34,14 +34,21 @@ def test_a_batch_holds_the_chosen_graphs_as_if_they_stood_alone(graphs: Graphs, 
     batch = encoder.apply(graphs, config).batch(torch.tensor(chosen))
     alone = encoder.apply(graphs[chosen], config).batch(torch.arange(len(chosen)))
     assert len(batch) == len(chosen)
-    for name in ("node_label", "attributes", "graph_of", "node_counts", "target"):
+    for name in ("node_label", "attributes", "place", "graph_of", "node_counts", "target"):
         torch.testing.assert_close(getattr(batch, name), getattr(alone, name), rtol=0, atol=0)
     torch.testing.assert_close(batch.neighbours.table, alone.neighbours.table, rtol=0, atol=0)
     assert bags_of(batch) == bags_of(alone)
     assert batch.graph_of.tolist() == np.repeat(np.arange(len(chosen)), graphs.node_counts[chosen]).tolist()
-    for number in range(len(chosen)):  # places count through all graphs: only their order within a graph matters
-        nodes = batch.graph_of == number
-        assert batch.place[nodes].argsort().tolist() == alone.place[nodes].argsort().tolist()
+
+
+def test_nodes_that_are_left_out_leave_no_gap_in_the_ranking_of_their_graph() -> None:
+    graphs = Graphs.from_edges(node_counts=[5, 4], edges=np.array([(0, 1), (1, 2), (2, 3), (2, 4), (5, 6), (6, 7)]))
+    config = plain_model(k=2, slots=2)
+    prepared = Encoder.fit(graphs, config).apply(graphs, config)
+    there = torch.tensor([True, False, True, True, True, False, True, True, False])
+    whole, part = (prepared.batch(torch.arange(2), chosen).place for chosen in (None, there))
+    for nodes in (slice(0, 4), slice(4, 6)):
+        assert part[nodes].tolist() == whole[there][nodes].argsort().argsort().tolist()
 
 
 def test_a_prepared_collection_knows_its_size_and_moves_as_a_whole() -> None:

@@ -2,7 +2,6 @@
 
 import ast
 import json
-import os
 import re
 import warnings
 from importlib.metadata import version
@@ -13,7 +12,6 @@ from typing import Any
 import pytest
 
 from tests.support.pages import Shown, blocks, differences, run
-from tests.support.stand_ins import KINDS, write_stand_in
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 PAGES = {path.stem: path.read_text(encoding="utf-8") for path in sorted((ROOT / "docs" / "tutorials").glob("*.md"))}
@@ -39,7 +37,6 @@ def _needs(request: pytest.FixtureRequest) -> None:
 
 def test_every_page_is_run_and_what_is_shown_follows_the_block_that_prints_it() -> None:
     assert PAGES.keys() == {"index", "molecules", *SETS}
-    assert set(KINDS) == set(SETS.values())
     for name in PAGES.keys() - {"index"}:
         kinds = [block.kind for block in blocks(PAGES[name])]
         assert kinds[0] == "python"
@@ -71,18 +68,10 @@ def test_a_page_runs_as_it_stands(
 
 
 @pytest.mark.parametrize("name", sorted(SETS))
-def test_a_page_prints_what_it_shows_of_the_real_data_set_or_runs_on_generated_graphs_of_the_same_form(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if Path(os.environ.get("EGOCNN_DATA", "nowhere"), "tu", f"{SETS[name]}.zip").exists():
-        check(list(run(PAGES[name], tmp_path)))
-        return
-    write_stand_in(tmp_path, SETS[name], graphs=600 if name == "social-networks" else 240)
-    monkeypatch.setenv("EGOCNN_DATA", str(tmp_path))
-    printed = "".join(shown.printed for shown in run(PAGES[name], tmp_path))
-    found = re.search(r"accuracy on \d+ \w+: (\d\.\d+)", printed)
-    assert found is not None
-    assert float(found[1]) > 0.7  # the classes are easily told apart: the page has learned from these very graphs
+def test_a_page_prints_what_it_shows_of_a_real_data_set(name: str, tmp_path: Path, data_folder: Path) -> None:
+    if not (data_folder / "tu" / f"{SETS[name]}.zip").exists():
+        pytest.skip(f"{SETS[name]} is not there")
+    check(list(run(PAGES[name], tmp_path)))
 
 
 def test_the_notebook_runs_cell_by_cell_and_shows_pictures_a_table_and_a_page(

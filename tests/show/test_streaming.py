@@ -48,9 +48,8 @@ def test_every_graph_has_the_probability_of_every_class_in_order(classifier: Mod
     assert [row["probability"] for row in rows] == probability.max(axis=1).tolist()
     assert [[row["p_alkane"], row["p_alcohol"]] for row in rows] == probability.tolist()
     assert [row["true"] for row in rows] == [graph.target for graph in alcohols()]
-    assert list(rows[0]) == list(prediction_kinds(classifier)) == [
-        "predicted", "probability", "p_alkane", "p_alcohol", "true"
-    ]  # fmt: skip
+    columns = ["predicted", "probability", "p_alkane", "p_alcohol", "true"]
+    assert list(rows[0]) == list(prediction_kinds(classifier)) == columns
 
 
 @pytest.mark.parametrize("graphs", [alcohols(), oxygens()], ids=["classes", "values"])

@@ -82,12 +82,12 @@ def test_what_goes_wrong_on_a_worker_is_told_here(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("jobs", [1, 3, None])
 def test_every_call_gives_one_result_however_many_run_at_a_time(jobs: int | None) -> None:
-    calls = [(number,) for number in range(7)]
-    assert sorted(run_jobs(pow, calls, shared=(2,), jobs=jobs, ray=LOCAL)) == [2**number for number in range(7)]
+    calls = [(2, number) for number in range(7)]
+    assert sorted(run_jobs(pow, calls, jobs=jobs, ray=LOCAL)) == [2**number for number in range(7)]
 
 
 def test_results_come_as_they_finish_and_the_rest_is_called_off(tmp_path: Path) -> None:
-    results = run_jobs(slow, [(1,), (0,)], shared=(tmp_path,), ray=LOCAL)
+    results = run_jobs(slow, [(tmp_path, 1), (tmp_path, 0)], ray=LOCAL)
     assert next(results) == 0
     wait_until((tmp_path / "1 started").exists)
     results.close()

@@ -2,27 +2,31 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from egocnn.data.graphs import Graphs
 from egocnn.study.invariance import assert_relabelling_invariant, relabel
-from tests.support.samples import molecules
+from tests.support.samples import molecules, sure
 from tests.support.strategies import random_graphs
 
 
 @given(random_graphs(min_nodes=0, unseen=True), st.integers(0, 50))
-def test_relabelled_graphs_are_the_same_graphs_with_other_numbers(graphs: Graphs, seed: int) -> None:
+@example(molecules(), 1)  # with every column there is
+def test_relabelled_graphs_are_the_same_graphs_with_other_numbers_and_without_smiles(graphs: Graphs, seed: int) -> None:
     relabelled, new = relabel(graphs, seed)
     assert (relabel(graphs, seed)[1] == new).all()
     relabelled.validate()
     assert sorted(new) == list(range(graphs.n_nodes))
     assert (relabelled.graph_of[new] == graphs.graph_of).all()
-    for column in ("node_label", "node_attr"):
+    for column in ("node_label", "node_attr", "node_truth"):
         before, after = getattr(graphs, column), getattr(relabelled, column)
         assert before is None or (after[new] == before).all()
     assert entries(relabelled, np.arange(graphs.n_nodes)) == entries(graphs, new)
+    assert relabelled.names == graphs.names
+    np.testing.assert_array_equal(relabelled.target, graphs.target)
+    assert relabelled.smiles is None
 
 
 def entries(graphs: Graphs, number: NDArray[Any]) -> set[tuple[Any, ...]]:
@@ -32,21 +36,8 @@ def entries(graphs: Graphs, number: NDArray[Any]) -> set[tuple[Any, ...]]:
     return {tuple(float(value) for value in row) for row in rows}
 
 
-def test_every_column_moves_along_and_smiles_are_left_out() -> None:
-    graphs = molecules()
-    relabelled, new = relabel(graphs, 1)
-    assert entries(relabelled, np.arange(8)) == entries(graphs, new)
-    assert graphs.node_truth is not None
-    assert relabelled.node_truth is not None
-    assert (relabelled.node_truth[new] == graphs.node_truth).all()
-    assert relabelled.names == graphs.names
-    assert [graph.target for graph in relabelled] == [graph.target for graph in graphs]
-    assert relabelled.smiles is None
-
-
 def labels_of_first_nodes(graphs: Graphs) -> NDArray[Any]:
-    assert graphs.node_label is not None
-    return graphs.node_label[graphs.node_ptr[:-1]].astype(float)
+    return sure(graphs.node_label)[graphs.node_ptr[:-1]].astype(float)
 
 
 def several() -> Graphs:

@@ -55,13 +55,21 @@ def wait_until(happens: Callable[[], object]) -> None:
         time.sleep(0.005)
 
 
-def kill_once(happens: Callable[[], object], *words: object) -> None:
-    """Start the command in a process of its own, and kill it once this happens."""
-    with subprocess.Popen([sys.executable, "-m", "egocnn", *map(str, words)]) as process:
-        wait_until(happens)
+def has_come_to(epochs: int, folder: Path) -> Callable[[], bool]:
+    """Whether the run that is trained in the folder has so many epochs."""
+    history = folder / "history.csv"
+    return lambda: history.exists() and history.read_text().count("\n") > epochs
+
+
+def kill_once(happens: Callable[[], object], *words: object, how: signal.Signals = signal.SIGKILL) -> tuple[int, str]:
+    """Start the command in a process of its own, and send it the signal once this happens: its exit code and stderr."""
+    pipes: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
+    with subprocess.Popen([sys.executable, "-m", "egocnn", *map(str, words)], text=True, **pipes) as process:
+        wait_until(lambda: happens() or process.poll() is not None)
         assert process.poll() is None, "it ended before it could be killed"
-        process.send_signal(signal.SIGKILL)
-        process.wait(PATIENCE)
+        process.send_signal(how)
+        _, err = process.communicate(timeout=PATIENCE)
+    return process.returncode, err
 
 
 def rows(path: Path) -> list[dict[str, str]]:

@@ -1,29 +1,46 @@
 """Hand-made graphs, and comparisons of whole records."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from pathlib import Path
+from typing import Any, TypeVar
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from egocnn.data.graphs import ARRAYS, TEXTS, Graph, Graphs
+from egocnn.data.graphs import TEXTS, Graph, Graphs
+from egocnn.data.schema import ARRAYS
 from egocnn.errors import DataError
+
+Value = TypeVar("Value")
+
+
+def sure(value: Value | None) -> Value:
+    """The value, which must be there."""
+    assert value is not None
+    return value
 
 
 def refusal(call: Callable[..., object], *arguments: Any, **named: Any) -> str:
-    """The message of the :class:`DataError` that a call raises, on one line."""
+    """The message of the :class:`DataError` that a call raises: one line, fit for a terminal."""
     with pytest.raises(DataError) as caught:
         call(*arguments, **named)
     message = str(caught.value)
-    assert "\n" not in message
+    assert message.isprintable()
+    assert len(message) < 1000
     return message
+
+
+def written(folder: Path, name: str, data: str | bytes) -> Path:
+    """A file with this content."""
+    path = folder / name
+    path.write_bytes(data.encode() if isinstance(data, str) else data)
+    return path
 
 
 def as_list(values: NDArray[Any] | None) -> list[Any]:
     """The entries of a column that must be there."""
-    assert values is not None
-    found: list[Any] = values.tolist()
+    found: list[Any] = sure(values).tolist()
     return found
 
 

@@ -64,6 +64,11 @@ isopropanol,CC(C)O,alcohol,test
 '''
 
 
+def molecule_lines(n: int = 40) -> list[str]:
+    """Rows of a table: the SMILES of a chain, and alkane or alcohol in turn."""
+    return [f"{'C' * (size % 7 + 1)}{'O' * (size % 2)},{'alcohol' if size % 2 else 'alkane'}" for size in range(n)]
+
+
 @cache
 def alcohols() -> Graphs:
     """10 graphs to train on, 2 for validation, 20 of other sizes for the test."""

@@ -1,17 +1,15 @@
 """Graphs -> JSON lines and networkx graphs, the way back of the readers."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from egocnn.data.arrays import Ints
 from egocnn.data.graphs import Graphs
 from egocnn.data.schema import PARTS
-from egocnn.data.sources.builder import GraphRecord
 
 
 def write_jsonlines(graphs: Graphs, path: str | Path) -> None:
@@ -25,17 +23,17 @@ def write_jsonlines(graphs: Graphs, path: str | Path) -> None:
             file.write(json.dumps(value, ensure_ascii=False, allow_nan=False) + "\n")
 
 
-def _structure(record: GraphRecord) -> dict[str, Any]:
-    edges = np.asarray(record.edges).tolist()
+def _structure(record: Any) -> dict[str, Any]:
+    edges = record.edges.tolist()
     value: dict[str, Any] = {"nodes": record.n_nodes, "edges": edges}
     if record.node_attr is not None:
-        value["nodes"] = [{"attributes": row} for row in np.asarray(record.node_attr).tolist()]
+        value["nodes"] = [{"attributes": row} for row in record.node_attr.tolist()]
         for node, label in zip(value["nodes"], record.node_label or (), strict=False):
             node["label"] = label
     elif record.node_label is not None:
         value["nodes"] = record.node_label
     if record.edge_weight is not None:
-        weights = np.asarray(record.edge_weight).tolist()
+        weights = record.edge_weight.tolist()
         value["edges"] = [{"source": u, "target": v, "weight": w} for (u, v), w in zip(edges, weights, strict=True)]
         for edge, label in zip(value["edges"], record.edge_label or (), strict=False):
             edge["label"] = label
@@ -59,13 +57,13 @@ def to_networkx(graphs: Graphs) -> list[Any]:
     for g, record in enumerate(take_apart(graphs)):
         graph = nx.Graph(**graph_facts(graphs, g))
         graph.add_nodes_from(range(record.n_nodes))
-        graph.add_edges_from(np.asarray(record.edges).tolist())
+        graph.add_edges_from(record.edges.tolist())
         for data, label in zip(graph.nodes.values(), record.node_label or (), strict=False):
             data["label"] = label
         if record.node_attr is not None:
-            for data, row in zip(graph.nodes.values(), np.asarray(record.node_attr).tolist(), strict=True):
+            for data, row in zip(graph.nodes.values(), record.node_attr.tolist(), strict=True):
                 data["attr"] = row
-        for row, (u, v) in enumerate(np.asarray(record.edges).tolist()):
+        for row, (u, v) in enumerate(record.edges.tolist()):
             if record.edge_label is not None:
                 graph.edges[u, v]["label"] = record.edge_label[row]
             if record.edge_weight is not None:
@@ -74,30 +72,18 @@ def to_networkx(graphs: Graphs) -> list[Any]:
     return made
 
 
-def take_apart(graphs: Graphs) -> Iterator[GraphRecord]:
-    """The collection as records again, each edge once; their places are the names of the graphs."""
-    for g, name in enumerate(graphs.names):
+def take_apart(graphs: Graphs) -> Iterator[Any]:
+    """Each :class:`Graph`, with None in place of labels that are not known."""
+    for g, graph in enumerate(graphs):
         one = graphs[[g]]
-        once = one.entry_node <= one.indices
-
-        def of_edges(values: NDArray[Any] | None, once: NDArray[Any] = once) -> NDArray[Any] | None:
-            return None if values is None else values[once]
-
-        yield GraphRecord(
-            place=name,
-            n_nodes=one.n_nodes,
-            edges=one.edges,
-            node_label=_decode_labels(one.node_label, one.node_label_names),
-            edge_label=_decode_labels(of_edges(one.edge_label), one.edge_label_names),
-            edge_weight=of_edges(one.edge_weight),
-            node_attr=one.node_attr,
-            node_truth=None if one.node_truth is None else one.node_truth.tolist(),
-            edge_truth=None if one.edge_truth is None else one.edge_truth[once].tolist(),
-        )
-
-
-def _decode_labels(codes: Ints | None, names: Sequence[str]) -> list[str | None] | None:
-    return None if codes is None else [names[code] if code >= 0 else None for code in codes]
+        labels = {"node_label": one.node_label, "edge_label": one.edge_label}
+        if one.edge_label is not None:
+            labels["edge_label"] = one.edge_label[one.entry_node <= one.indices]
+        known: dict[str, Any] = {
+            name: None if codes is None else [(*getattr(one, f"{name}_names"), None)[code] for code in codes]
+            for name, codes in labels.items()
+        }
+        yield replace(graph, **known)
 
 
 def graph_facts(graphs: Graphs, g: int) -> dict[str, Any]:

@@ -7,6 +7,7 @@ import torch
 from egocnn.config import TrainConfig
 from egocnn.nn.rows import PresentRows
 from egocnn.train.missing import presence_of, present_nodes
+from tests.support.samples import sure
 from tests.support.tiny import MODEL, TRAIN, alcohols, fit, parts, plain_train
 
 SHOWN_IN_PART = plain_train(parts=0.5, missing=1.0)
@@ -39,9 +40,7 @@ def test_what_is_missing_does_not_depend_on_the_batch() -> None:
         presence_of(train.batch(some), train, some, seed=1, epoch=2, config=plain_train(parts=1.0))
         for some in (together, alone)
     )
-    assert all_six is not None
-    assert one is not None
-    assert torch.equal(all_six[train.batch(together).graph_of == 4], one)
+    assert torch.equal(sure(all_six)[train.batch(together).graph_of == 4], sure(one))
 
 
 def test_a_norm_in_training_learns_from_present_rows_alone() -> None:
@@ -50,9 +49,7 @@ def test_a_norm_in_training_learns_from_present_rows_alone() -> None:
     normed = PresentRows(presence).norm(y, ours)
     assert torch.equal(normed[presence > 0], theirs(y[presence > 0]))
     assert not normed[presence == 0].any()
-    assert ours.running_mean is not None
-    assert theirs.running_mean is not None
-    assert torch.equal(ours.running_mean, theirs.running_mean)
+    assert torch.equal(sure(ours.running_mean), sure(theirs.running_mean))
 
 
 def test_training_on_parts_gives_the_same_bits_again_and_others_than_training_on_whole_graphs() -> None:

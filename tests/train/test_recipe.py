@@ -1,4 +1,5 @@
-from dataclasses import replace
+from dataclasses import fields, replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -6,6 +7,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from joblib import Parallel
 
 from egocnn.config import TrainConfig
 from egocnn.data.graphs import Graphs
@@ -18,9 +20,9 @@ from egocnn.train import recipe
 from egocnn.train.engines.common import Member
 from egocnn.train.engines.recorded.engine import RecordedEngine
 from egocnn.train.metrics import loss_of
-from egocnn.train.recipe import calibrate, choose_engine, learn
+from egocnn.train.recipe import Replica, calibrate, choose_engine, learn, prepare_replicas
 from egocnn.train.validation import check_targets, part_numbers, tell_look_alikes
-from tests.support.samples import one_graph
+from tests.support.samples import one_graph, sure
 from tests.support.strategies import random_trees
 from tests.support.tiny import MODEL, SIZES, TRAIN, alcohols, oxygens, parts, plain_model, plain_train, same, stop_after
 
@@ -31,6 +33,10 @@ def training_parts(graphs: Graphs, config: TrainConfig) -> list[Graphs]:
 
 def trees(n_graphs: int = 20, **columns: Any) -> Graphs:
     return random_trees(n_graphs, nodes=5, seed=0, target=np.arange(n_graphs) % 2, class_names=("no", "yes"), **columns)
+
+
+def touch() -> None:
+    raise AssertionError("this must not be reached")
 
 
 # ── who learns, who chooses, who is left alone ────────────────────────────────────────────────────
@@ -45,15 +51,12 @@ def test_the_datas_own_validation_part_chooses_else_a_share_split_off_by_the_see
         learned, validation = training_parts(graphs, plain_train(validation=0.2))
         assert len(validation) == n_graphs // 5
         assert sorted((*learned.names, *validation.names), key=int) == list(graphs.names[:n_graphs])
-        assert validation.target is not None
-        assert validation.target.mean() == 0.5
+        assert sure(validation.target).mean() == 0.5
         assert training_parts(graphs, plain_train(validation=0.2))[1].names == validation.names
         assert training_parts(graphs, plain_train(validation=0.2, seed=1))[1].names != validation.names
     graphs = trees(40, group=np.arange(40) // 4)
     learned, validation = training_parts(graphs, plain_train(validation=0.3))
-    assert learned.group is not None
-    assert validation.group is not None
-    assert not set(learned.group) & set(validation.group)
+    assert not set(sure(learned.group)) & set(sure(validation.group))
 
 
 def test_the_test_part_is_never_looked_at() -> None:
@@ -94,12 +97,11 @@ def test_labels_and_classes_unseen_in_training_are_accepted_and_such_a_class_is_
 
 def test_what_cannot_be_learned_is_one_clear_error() -> None:
     graphs = trees()
-    assert graphs.target is not None
     cases = {
         "training needs at least 2 graphs, got 1": graphs[:1],
         "no target to learn; name its column with --target": graphs.replace(target=None, class_names=()),
         "1 graphs have no target, '3' the first; training needs all": graphs.replace(
-            target=np.where(np.arange(20) == 3, -1, graphs.target)
+            target=np.where(np.arange(20) == 3, -1, sure(graphs.target))
         ),
         "every graph has the same target, yes; there is nothing to tell apart": graphs[1::2],
         "every graph has the same target, 2.5;": graphs.replace(target=np.full(20, 2.5), class_names=()),
@@ -125,9 +127,6 @@ def test_a_split_of_the_data_that_leaves_nothing_to_learn_from_is_refused() -> N
 
 
 def test_settings_that_the_graphs_cannot_serve_are_refused_before_anything_is_touched() -> None:
-    def touch() -> None:
-        raise AssertionError("this must not be reached")
-
     with pytest.raises(ConfigError, match="needs graphs whose nodes have attributes"):
         learn(trees(), replace(MODEL, embedding="attributes"), TRAIN, ready=touch)
     with_attributes = trees().replace(node_attr=np.ones((trees().n_nodes, 1), np.float32))
@@ -184,10 +183,6 @@ class Constant(torch.nn.Module):
 def test_an_embedding_of_the_users_own_is_trained_by_the_ordinary_loop_and_never_stacked() -> None:
     _, history = learn(trees(), MODEL, TRAIN, embed=Constant(), embed_width=4)
     assert len(history.epochs) == TRAIN.epochs
-
-    def touch() -> None:
-        raise AssertionError("this must not be reached")
-
     with pytest.raises(ConfigError, match="an embedding module of its own cannot be trained stacked"):
         learn(trees(), MODEL, TRAIN, embed=Constant(), embed_width=4, stack=True, ready=touch)
 
@@ -247,3 +242,49 @@ def test_of_a_huge_graph_a_connected_part_is_learned_from_and_the_whole_is_teste
     marked = graphs.with_parts(np.array([2, 0, 0, 0, 0, 1, 1]))
     model, _ = learn(marked, plain_model(), config, trained=lambda *found: tested.append(found[2]()))
     assert np.allclose(tested[0][0], model.outputs(graphs[:1], device="cpu"), atol=1e-5)
+
+
+# ── many trainings ────────────────────────────────────────────────────────────────────────────────
+
+
+def prepared() -> list[list[Replica]]:
+    model = plain_model(**SIZES, degrees=True, jump=True)
+    return prepare_replicas([alcohols()[n:] for n in range(3)], model, TRAIN, [[1, 2], [3, 4], [5, 6]])
+
+
+def tensors(replica: Replica) -> dict[str, torch.Tensor]:
+    """First weights and encoded graphs."""
+    found = dict(replica.predictor.networks[0].state_dict())
+    for part, data in zip(("train", "validation"), replica.parts, strict=True):
+        columns = ((field.name, getattr(data.in_memory(), field.name)) for field in fields(data.in_memory()))
+        found |= {f"{part} {name}": value for name, value in columns if value is not None}
+    return found
+
+
+def test_large_collections_are_prepared_in_other_processes_with_the_same_result(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[int] = []
+
+    def spy(**settings: Any) -> Any:
+        asked.append(settings["n_jobs"])
+        return Parallel(**settings)
+
+    monkeypatch.setattr(recipe, "Parallel", spy)
+    monkeypatch.setattr(recipe, "cpu_count", lambda: 2)
+    here = prepared()
+    monkeypatch.setattr(recipe, "WORTH_WORKERS", 0)
+    there = prepared()
+    assert asked == [1, 2]
+    assert [len(own) for own in here] == [2, 2, 2]
+    for one, other in zip(chain(*here), chain(*there), strict=True):
+        assert (one.seeds, one.predictor.config) == (other.seeds, other.predictor.config)
+        assert one.predictor.encoder.texts() == other.predictor.encoder.texts()
+        assert same(tensors(one), tensors(other))
+
+
+def test_restarts_share_what_was_prepared_and_have_weights_of_their_own() -> None:
+    for first, second in prepared():
+        assert first.parts[0] is second.parts[0]
+        assert first.predictor.encoder is second.predictor.encoder
+        assert not same(*(each.predictor.networks[0].state_dict() for each in (first, second)))

@@ -24,10 +24,12 @@ from egocnn.train.engines.common import Member, Progress
 from egocnn.train.engines.side_by_side import Stopped, Turns, gains_from_threads
 from egocnn.train.history import Epoch, History
 from egocnn.train.metrics import evaluate
+from tests.support.samples import sure
 from tests.support.tiny import MODEL, PATIENCE, alcohols, parts, plain_train, same, state
 
 DROPPING = replace(MODEL, dropout=0.3, pool_dropout=0.5)
 CONFIG = plain_train(epochs=5, patience=5, learning_rate=1e-2, batch_size=3, parts=0.5)
+EARLY = replace(CONFIG, patience=2, learning_rate=1e-6, epochs=12)
 
 
 def members(number: int = 3) -> list[Member]:
@@ -69,14 +71,19 @@ class Forwards:
 # ── the same bits ─────────────────────────────────────────────────────────────────────────────────
 
 
-def test_weights_and_histories_are_those_of_each_network_alone_however_many_train_at_a_time() -> None:
+@pytest.mark.parametrize(("config", "several_threads"), [(CONFIG, (1, 2, 3)), (EARLY, (2,))], ids=["whole", "early"])
+def test_weights_and_histories_are_those_of_each_network_alone_however_many_train_at_a_time(
+    config: TrainConfig, several_threads: tuple[int, ...]
+) -> None:
+    """Also of networks that stop early, which do not hold up the others."""
     alone = members()
-    expected = [fit([member], 1)[0] for member in alone]
+    expected = [fit([member], 1, config)[0] for member in alone]
     assert len({history.epochs[-1].train_loss for history in expected}) == 3
-    for threads in (1, 2, 3):
+    assert all((len(history.epochs) < config.epochs) == (config == EARLY) for history in expected)
+    for threads in several_threads:
         several = members()
         forwards = Forwards(several)
-        histories = fit(several, threads)
+        histories = fit(several, threads, config)
         assert forwards.found == {(threads == 1, 1)}
         assert all_same(several, alone)
         assert epochs(histories) == epochs(expected)
@@ -103,21 +110,18 @@ def test_dropout_from_a_generator_of_its_own_is_that_of_torch_bit_for_bit(shape:
 # ── ends ──────────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("threads", [(2, 2, 2), (2, 1, 3)])
-def test_a_broken_training_of_three_goes_on_to_the_weights_of_an_unbroken_one(
-    threads: tuple[int, int, int], tmp_path: Path
-) -> None:
+def test_a_broken_training_of_three_goes_on_to_the_weights_of_an_unbroken_one(tmp_path: Path) -> None:
     unbroken = members()
     expected = fit(unbroken, 2)
     checkpoint = Checkpoint(tmp_path / "checkpoint.safetensors", "this run")
-    for at_once, last in zip(threads, (1, 4, None), strict=True):
+    for threads, last in ((2, 1), (1, 4), (3, None)):
 
         def stop(histories: Sequence[History], _: TrainConfig, last: int | None = last) -> None:
             if len(histories[0].epochs) == last:
                 raise KeyboardInterrupt
 
         resumed = members()
-        found = fit(resumed, at_once, resume=checkpoint.resume, keep=checkpoint.keep, report=stop)
+        found = fit(resumed, threads, resume=checkpoint.resume, keep=checkpoint.keep, report=stop)
     assert all_same(resumed, unbroken)
     assert epochs(found) == epochs(expected)
 
@@ -149,8 +153,7 @@ def test_ctrl_c_in_the_middle_of_an_epoch_forgets_that_epoch_of_all_networks(
     assert all(told), "the other networks must not go on to the end of the epoch"
     assert all(history.interrupted and len(history.epochs) == 2 for history in histories)
     for r, (member, history) in enumerate(zip(several, histories, strict=True)):
-        assert history.best is not None
-        assert same(state(member.network), after_epoch[history.best.epoch - 1][r])
+        assert same(state(member.network), after_epoch[sure(history.best).epoch - 1][r])
         assert not member.network.training
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("network")]
 
@@ -185,15 +188,6 @@ def test_a_network_that_diverges_keeps_its_best_weights_and_leaves_the_others_al
     for r in (0, 2):
         assert same(state(spoiled[r].network), state(sound[r].network))
         assert epochs([found[r]]) == epochs([expected[r]])
-
-
-def test_a_network_that_stops_early_does_not_hold_up_the_others() -> None:
-    several = members()
-    config = replace(CONFIG, patience=2, learning_rate=1e-6, epochs=12)
-    histories = fit(several, 2, config)
-    expected = [fit([member], 1, config)[0] for member in members()]
-    assert epochs(histories) == epochs(expected)
-    assert all(len(history.epochs) < 12 for history in histories)
 
 
 # ── threads ───────────────────────────────────────────────────────────────────────────────────────

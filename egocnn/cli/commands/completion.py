@@ -3,6 +3,7 @@ script holds all there is to complete, and does not call egocnn."""
 
 import argparse
 import re
+import shlex
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
@@ -39,7 +40,7 @@ def completion_script(shell: str, parsers: Mapping[str, Parser]) -> str:
             _bash_value(name, each) for name, own in parsers.items() for each in own.options() if _takes(each)
         )
     else:
-        commands = [f"        {_quoted(f'{name}:{COMMANDS[name]}')}\n" for name in parsers]
+        commands = [f"        {shlex.quote(f'{name}:{COMMANDS[name]}')}\n" for name in parsers]
     options = "\n".join(of_command(name, parser._actions) for name, parser in parsers.items())
     script = script.replace("@COMMANDS@", (" " if shell == "bash" else "").join(commands).rstrip("\n"))
     return script.replace("@VALUES@", values).replace("@OPTIONS@", options)
@@ -98,7 +99,7 @@ def _zsh(command: str, actions: Sequence[argparse.Action]) -> str:
             sign = "=" if value and flag.startswith("--") else ""
             lines.append(f"{before}{flag}{sign}[{meaning}]{optional}{value}")
         lines += [] if flags else [value]
-    specs = " \\\n".join(f"                {_quoted(line)}" for line in lines)
+    specs = " \\\n".join(f"                {shlex.quote(line)}" for line in lines)
     return f"        {command})\n            _arguments \\\n{specs}\n            ;;"
 
 
@@ -116,10 +117,6 @@ def _fish(command: str, actions: Sequence[argparse.Action]) -> str:
             words.append("-r -F" if _is_path(each) else f"-x {choices}".rstrip())
         lines.append(" ".join([*words, f"-d {_fish_quoted(_meaning(each))}"]))
     return "\n".join(lines)
-
-
-def _quoted(text: str) -> str:
-    return "'" + text.replace("'", "'\\''") + "'"
 
 
 def _fish_quoted(text: str) -> str:

@@ -10,6 +10,7 @@ from egocnn.cli.arguments import add_out
 from egocnn.cli.commands.explain import find_structures
 from egocnn.cli.commands.train import train_and_print
 from egocnn.cli.options import Options, Parser
+from egocnn.cli.settings import TrainingGraphs
 from egocnn.config import ExplainConfig, ModelConfig, ReadConfig, TrainConfig
 
 if TYPE_CHECKING:
@@ -22,11 +23,9 @@ OPENS_WITH = "alcohol"  # The class of the first molecule on the page: it has so
 def add_arguments(parser: Parser) -> None:
     add_out(parser, "FOLDER", "folder for the results [runs/demo]", default="runs/demo")
     # what training and explaining take, at its usual value; --seed and --device are the command's own
-    for config in (ModelConfig, TrainConfig, ExplainConfig, ReadConfig):
+    for config in (ModelConfig, TrainConfig, TrainingGraphs, ExplainConfig, ReadConfig):
         parser.set_defaults(**asdict(config()))
-    parser.set_defaults(
-        explained=None, explain_target=None, test=0.2, limit=None, resume=False, overwrite=True, tensorboard=False
-    )
+    parser.set_defaults(explained=None, explain_target=None, resume=False, overwrite=True, tensorboard=False)
 
 
 def opening_first(structures: Sequence[CriticalStructure]) -> list[CriticalStructure]:

@@ -13,11 +13,7 @@ def add_arguments(parser: Parser) -> None:
         "Example: egocnn serve runs/toxic"
     )
     add_run_folder(parser)
-    host = "address to listen on [%(default)s]"
-    token = "password of every request; needed where --host lets others in [EGOCNN_TOKEN]"
-    parser.add_option("server", "--token", metavar="TEXT", help=token)
-    parser.add_option("server", "--host", default=ServeConfig().host, metavar="ADDRESS", help=host)
-    add_options(parser, ServeConfig, group="server", everyday=("port", "workers"), skip=("host", "token"))
+    add_options(parser, ServeConfig, group="server", everyday=("port", "workers", "host", "token"))
 
 
 def serve(options: Options) -> None:

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from egocnn.cli.arguments import add_data_options, add_out, add_training_options, share
+from egocnn.cli.arguments import add_data_options, add_out, add_training_options
 from egocnn.cli.data import open_graphs, read_with
-from egocnn.cli.options import Options, Parser, from_options
+from egocnn.cli.options import Options, Parser, add_options, from_options
 from egocnn.cli.output import print_result
-from egocnn.cli.settings import used_settings
+from egocnn.cli.settings import TrainingGraphs, used_settings
 from egocnn.config import ModelConfig, TrainConfig
 
 if TYPE_CHECKING:
@@ -20,8 +20,7 @@ if TYPE_CHECKING:
 def add_arguments(parser: Parser) -> None:
     add_data_options(parser, everyday=("smiles", "target", "split"))
     add_training_options(parser)
-    held_out = "share held out for the test, where the data has no split of its own; 0 for none [0.2]"
-    parser.add_option("data", "--test", rare=True, type=share, default=0.2, metavar="X", help=held_out)
+    add_options(parser, TrainingGraphs, group="data", skip=("limit",))
     existing = parser.group("run").add_mutually_exclusive_group()
     resume = "continue a run that was killed or stopped, from its last epoch"
     existing.add_argument("--resume", action="store_true", help=resume)

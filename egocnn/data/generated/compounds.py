@@ -193,12 +193,18 @@ def _build(molecules: Sequence[Molecule], part: Ints, config: CompoundsConfig) -
     order = np.lexsort((np.random.default_rng(config.seed).random(len(element)), graph_of))  # shuffled in each graph
     present, label = np.unique(element[order], return_inverse=True)
     return Graphs.from_edges(
-        node_counts=counts, edges=np.argsort(order)[edges],
+        node_counts=counts,
+        edges=np.argsort(order)[edges],
         names=[f"{m.name}, copy {copy}" if copy > 1 else m.name for m in molecules for copy in range(1, copies + 1)],
-        edge_label=np.zeros(len(edges), np.int32), edge_label_names=("single",), edge_truth=np.concatenate(edge_truth),
-        node_label=label.astype(np.int32), node_label_names=tuple(ELEMENTS[e] for e in present),
+        edge_label=np.zeros(len(edges), np.int32),
+        edge_label_names=("single",),
+        edge_truth=np.concatenate(edge_truth),
+        node_label=label.astype(np.int32),
+        node_label_names=tuple(ELEMENTS[e] for e in present),
         node_truth=np.concatenate(node_truth)[order],
         target=np.array([family.class_names.index(molecule.kind) for molecule in molecules])[molecule_of],
-        class_names=family.class_names, group=molecule_of, part=part[molecule_of],
+        class_names=family.class_names,
+        group=molecule_of,
+        part=part[molecule_of],
         smiles=tuple(smiles for molecule in molecules for smiles in [molecule.smiles] * copies),
-    )  # fmt: skip
+    )

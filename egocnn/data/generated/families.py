@@ -32,9 +32,9 @@ class Molecule:
 
     @property
     def smiles(self) -> str:
-        """The molecule as text, which runs along a longest chain: its end is farthest from what is farthest from 0."""
+        """The molecule as text, which runs along a longest chain."""
         tree = build_tree(len(self.elements), self.bonds)
-        root = walk(tree, walk(tree, 0)[0][-1])[0][-1]
+        root = longest_chain(tree)[0]
         return subtree_texts(self.elements, tree, root)[root]
 
 
@@ -187,19 +187,20 @@ def walk(tree: Tree, root: int) -> tuple[list[int], list[int]]:
     return order, parent
 
 
+def longest_chain(tree: Tree) -> list[int]:
+    """The nodes of one, from end to end: one end is farthest from node 0, and the other farthest from that."""
+    end = walk(tree, 0)[0][-1]
+    order, parent = walk(tree, end)
+    chain = [order[-1]]
+    while chain[-1] != end:
+        chain.append(parent[chain[-1]])
+    return chain
+
+
 def centres(tree: Tree) -> list[int]:
-    """The one node or the two that remain when leaves are stripped layer by layer."""
-    degree = [len(neighbours) for neighbours in tree]
-    leaves = [node for node, d in enumerate(degree) if d <= 1]
-    remaining = len(tree)
-    while remaining > 2:
-        remaining -= len(leaves)
-        beside, leaves = [neighbour for leaf in leaves for neighbour in tree[leaf]], []
-        for neighbour in beside:
-            degree[neighbour] -= 1
-            if degree[neighbour] == 1:
-                leaves.append(neighbour)
-    return leaves
+    """The one node or the two in the middle of every longest chain."""
+    chain = longest_chain(tree)
+    return chain[(len(chain) - 1) // 2 : len(chain) // 2 + 1]
 
 
 def subtree_texts(labels: Sequence[str], tree: Tree, root: int) -> list[str]:

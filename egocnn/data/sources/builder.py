@@ -1,4 +1,4 @@
-"""Graphs given one at a time -> one collection: records, and their names, targets, splits and groups -> Graphs."""
+"""Fields of graphs that are given one at a time -> their names, targets, splits and groups, as columns of Graphs."""
 
 from __future__ import annotations
 
@@ -7,20 +7,17 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
 from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from egocnn.config import IF_THERE, ReadConfig, Task, split_names
-from egocnn.data.arrays import LARGEST, Floats, Ints, pointers
-from egocnn.data.graphs import Graphs
+from egocnn.data.arrays import LARGEST, Ints
 from egocnn.data.schema import PARTS, rule
 from egocnn.data.sources.text import check_texts, listed, one_line, short
-from egocnn.errors import DataError, DuplicateEdgeError, MissingColumnError
+from egocnn.errors import DataError, MissingColumnError
 
-MOST_NODES = 10_000_000  # a few bytes can claim any number of nodes; this many in one graph are believed
 MOST_INVALID = 0.05  # share of the rows of a file that may be left out without being asked
 MOST_NUMBERS = 0.95  # a column with this share of numbers, or more, holds values to predict
 MISSING = ("", "na", "n/a", "nan", "null", "none", "-")  # how tables say that a value is not known
@@ -34,144 +31,6 @@ INTEGER = re.compile(r"[+-]?\d{1,300}", re.ASCII)
 log = logging.getLogger("egocnn")
 
 SkippedRow: TypeAlias = tuple[int, str, str]  # number, SMILES if it is a text, and why it has no graph
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GraphRecord:
-    """One graph as a reader found it: node ids count from 0, edges stand in either or both directions.
-
-    A column is None where the source does not have it, and a label is None where it is not known.
-    """
-
-    place: str  # where the graph stands, for error messages: ``graphs.jsonl, line 3``
-    n_nodes: int
-    edges: Ints | Sequence[Sequence[int]]  # (E, 2)
-    node_label: Sequence[str | None] | None = None
-    edge_label: Sequence[str | None] | None = None
-    edge_weight: Floats | Sequence[float] | None = None
-    node_attr: NDArray[Any] | Sequence[Sequence[float]] | None = None  # (n_nodes, A)
-    node_truth: Sequence[bool] | None = None
-    edge_truth: Sequence[bool] | None = None
-
-
-class SkippedRows:
-    """Invalid rows: a few are left out, with one line in the log; many, or one where that is strict, are an error.
-
-    ``way_out``: how to leave out however many, for the error
-    """
-
-    def __init__(self, config: ReadConfig, where: str, way_out: str = "") -> None:
-        self.config, self.where, self.way_out = config, where, way_out
-        self.rows: list[SkippedRow] = []
-        self.first: DataError | None = None
-
-    def add(self, place: str, number: int, smiles: object, error: DataError) -> None:
-        """Note a row and why it has no graph, or raise that."""
-        self.first = self.first or DataError(f"{place}: {error}")
-        self.rows.append((number, smiles if isinstance(smiles, str) else "", one_line(str(error))))
-        if self.config.strict:
-            self._refuse()
-
-    def conclude(self, valid: int) -> None:
-        """Once all rows are read, and so many have a graph: raise the first error, or log how many are left out."""
-        if self.first is None:
-            return
-        if not self.config.skip_invalid and len(self.rows) > MOST_INVALID * (valid + len(self.rows)):
-            self._refuse()
-        count = f"{len(self.rows)} of {valid + len(self.rows)} rows left out"
-        log.warning("%s: %s; the first is %s", one_line(self.where), count, one_line(str(self.first)))
-
-    def _refuse(self) -> NoReturn:
-        raise DataError(f"{self.first}{self.way_out}") from None
-
-
-def assemble(records: Sequence[GraphRecord], where: str, **columns: Any) -> Graphs:
-    """Put the records into one collection; ``columns`` are the fields of :class:`Graphs` with one entry per graph."""
-    rule(records, f"{where}: no graphs in it")
-    edges = [_checked_edges(record) for record in records]
-    starts = pointers(np.array([record.n_nodes for record in records]))
-    for name in ("node_label", "edge_label", "node_truth", "edge_truth"):
-        if _has_column(records, name):
-            values = list(chain.from_iterable(getattr(record, name) or () for record in records))
-            if name.endswith("truth"):
-                columns[name] = np.array(values, bool)
-            else:
-                columns[name], columns[f"{name}_names"] = encode_labels(values)
-    if _has_column(records, "edge_weight"):
-        columns["edge_weight"] = np.concatenate([_weights(record) for record in records])
-    if _has_column(records, "node_attr"):
-        columns["node_attr"] = _attributes(records)
-    for name in ("names", "smiles", "class_names", "node_label_names", "edge_label_names"):
-        check_texts(where, columns.get(name) or ())
-    joined = np.concatenate([part + start for part, start in zip(edges, starts, strict=False)])
-    try:
-        return Graphs.from_edges(node_counts=np.diff(starts), edges=joined, **columns)
-    except DuplicateEdgeError as error:
-        raise _explain_duplicate(records, edges, error) from None
-
-
-def checked_numbers(values: Any, place: str, what: str) -> NDArray[np.float32]:
-    """Numbers of any type -> float32, all finite."""
-    try:
-        numbers = np.asarray(values, np.float64)
-    except (TypeError, ValueError, OverflowError):
-        raise DataError(f"{place}: {what} must be numbers") from None
-    bad = ~(np.abs(numbers) <= LARGEST)  # also true of NaN
-    if bad.any():
-        raise DataError(f"{place}: {what} must be finite numbers, got {numbers[bad][0]:g}")
-    return numbers.astype(np.float32)
-
-
-def _checked_edges(record: GraphRecord) -> Ints:
-    """Edges (E, 2) as integers, every end a node of the graph."""
-    rule(record.n_nodes >= 1, f"{record.place}: a graph must have at least one node")
-    rule(record.n_nodes <= MOST_NODES, f"{record.place}: {record.n_nodes} nodes; a graph may have {MOST_NODES}")
-    if not len(record.edges):
-        return np.zeros((0, 2), np.int64)
-    edges = np.asarray(record.edges)
-    outside = np.flatnonzero(((edges < 0) | (edges >= record.n_nodes)).any(axis=1))
-    if len(outside):
-        u, v = edges[outside[0]]
-        raise DataError(f"{record.place}: edge {u}, {v} leaves the graph; its nodes are 0 to {record.n_nodes - 1}")
-    return edges.astype(np.int64)
-
-
-def _has_column(records: Sequence[GraphRecord], name: str) -> bool:
-    """Whether the graphs have this column: all or none; a graph without edges fits either way."""
-    first: dict[bool, str] = {}
-    for record in [r for r in records if len(r.edges) or not name.startswith("edge_")] or records:
-        first.setdefault(getattr(record, name) is not None, record.place)
-    if len(first) == 2:
-        what = {"attr": "attributes", "truth": "known critical parts"}.get(name[5:], f"{name[5:]}s")
-        rest = f"but {first[True]} has; give all graphs some or none"
-        raise DataError(f"{first[False]}: has no {name[:4]} {what}, {rest}")
-    return True in first
-
-
-def _weights(record: GraphRecord) -> NDArray[np.float32]:
-    return checked_numbers([] if record.edge_weight is None else record.edge_weight, record.place, "edge weights")
-
-
-def _attributes(records: Sequence[GraphRecord]) -> NDArray[np.float32]:
-    tables = [checked_numbers(record.node_attr, record.place, "node attributes") for record in records]
-    for record, table in zip(records, tables, strict=True):
-        if table.ndim != 2 or len(table) != record.n_nodes:
-            raise DataError(f"{record.place}: node attributes must be one row of numbers per node, all of one length")
-        width, other = table.shape[1], tables[0].shape[1]
-        rule(width == other, f"{record.place}: {width} attributes per node, but {records[0].place} has {other}")
-    return np.concatenate(tables)
-
-
-def _explain_duplicate(records: Sequence[GraphRecord], edges: Sequence[Ints], error: DuplicateEdgeError) -> DataError:
-    """The same complaint in the graph's own node ids and labels."""
-    first_row = pointers(np.array([len(part) for part in edges]))
-    g = int(np.searchsorted(first_row, error.rows[0], side="right")) - 1
-    record, (one, other) = records[g], (row - int(first_row[g]) for row in error.rows)
-    (u, v), labels, what = edges[g][other], record.edge_label, "labels"
-    if labels is None or labels[one] == labels[other]:
-        labels, what = [f"{weight:g}" for weight in _weights(record)], "weights"
-    pair = f"{labels[one]} and {labels[other]}"
-    return DataError(f"{record.place}: edge {u}, {v} is given twice with different {what}: {pair}")
 
 
 @dataclass(slots=True)
@@ -190,7 +49,9 @@ class GraphFields:
     smiles: list[Any] = field(default_factory=list)
     groups: list[int] = field(default_factory=list)  # of molecules: copies of one molecule share a number
     available: dict[str, None] = field(default_factory=dict)
-    skipped: Sequence[SkippedRow] = ()
+    skipped: list[SkippedRow] = field(default_factory=list)  # invalid rows
+    first_error: DataError | None = None  # of these
+    way_out: str = ""  # how to leave out however many of them, for the error
     lenient: bool = False  # whether a target that is not a number where numbers are predicted counts as unknown
 
     def add(self, place: str, name: str, row: Mapping[str, Any], smiles: Any = None) -> None:
@@ -202,6 +63,25 @@ class GraphFields:
         self.rows.append({k: v for k, v in row.items() if k in named or k.lower() in (*NAME_FIELDS, *TARGET_FIELDS)})
         self.smiles.append(smiles)
         self.available.update(dict.fromkeys(row))
+
+    def skip(self, place: str, number: int, smiles: object, error: DataError) -> None:
+        """Note an invalid row and why it has no graph, or raise that where the settings are strict."""
+        self.first_error = self.first_error or DataError(f"{place}: {error}")
+        self.skipped.append((number, smiles if isinstance(smiles, str) else "", one_line(str(error))))
+        if self.config.strict:
+            self._refuse()
+
+    def conclude(self) -> None:
+        """Once all rows are read: log how many are left out, or raise the first error where they are too many."""
+        left_out, every = len(self.skipped), len(self.skipped) + len(self.places)
+        if not self.config.skip_invalid and left_out > MOST_INVALID * every:
+            self._refuse()
+        if self.first_error is not None:
+            count = f"{left_out} of {every} rows left out"
+            log.warning("%s: %s; the first is %s", one_line(self.where), count, one_line(str(self.first_error)))
+
+    def _refuse(self) -> NoReturn:
+        raise DataError(f"{self.first_error}{self.way_out}") from None
 
     def columns(self) -> dict[str, Any]:
         """Names, target, class_names, part, group and smiles of Graphs, once all graphs are added."""

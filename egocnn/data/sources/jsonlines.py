@@ -22,11 +22,10 @@ from typing import Any
 
 import numpy as np
 
-from egocnn.config import ReadConfig
 from egocnn.data.arrays import Ints
-from egocnn.data.graphs import Graphs
 from egocnn.data.schema import rule
-from egocnn.data.sources.builder import MOST_NODES, GraphFields, GraphRecord, SkippedRows, assemble
+from egocnn.data.sources.builder import GraphFields
+from egocnn.data.sources.records import MOST_NODES, GraphRecord
 from egocnn.data.sources.text import short, text_lines
 from egocnn.errors import DataError
 
@@ -38,25 +37,17 @@ EDGE_KEYS = ("source", "target", "label", "weight")
 UNMENTIONED_NODES = 250_000  # whose nodes have edges takes more characters than it has nodes, so no real one is refused
 
 
-def read_jsonlines(path: Path, config: ReadConfig) -> Graphs:
-    """Read one graph per line; blank lines are skipped, and a graph without a name is called by its line."""
-    fields = GraphFields(path.name, config)
-    records = list(json_records(path, fields))
-    return assemble(records, path.name, **fields.columns(), skipped=tuple(fields.skipped))
-
-
 def json_records(path: Path, fields: GraphFields) -> Iterator[GraphRecord]:
-    """The graphs of a file one at a time; their other fields are added to ``fields``."""
-    skipped = SkippedRows(fields.config, path.name)
-    fields.skipped = skipped.rows
+    """The graphs of a file one at a time; their other fields are added to ``fields``. Blank lines are skipped, and a
+    graph without a name is called by its line."""
     for number, row, graph in json_rows(path):
         place = f"{path.name}, line {number}"
         if isinstance(graph, DataError):
-            skipped.add(place, number, row.get("smiles"), graph)
+            fields.skip(place, number, row.get("smiles"), graph)
             continue
         fields.add(place, str(number), row, row.get("smiles"))
         yield graph
-    skipped.conclude(len(fields.places))
+    fields.conclude()
 
 
 def json_rows(path: Path) -> Iterator[tuple[int, dict[str, Any], GraphRecord | DataError]]:

@@ -20,11 +20,12 @@ from xml.parsers import expat
 import numpy as np
 
 from egocnn.config import ReadConfig, split_names
-from egocnn.data.graphs import Graphs, Names
-from egocnn.data.schema import rule
-from egocnn.data.sources.builder import GraphFields, GraphRecord, assemble, choose_field
-from egocnn.data.sources.text import check_texts, listed, read_bytes, reason, short
-from egocnn.errors import DataError, MissingExtraError
+from egocnn.data.graphs import Graphs
+from egocnn.data.schema import Names, rule
+from egocnn.data.sources.builder import GraphFields, choose_field
+from egocnn.data.sources.records import GraphRecord, collect
+from egocnn.data.sources.text import check_texts, listed, optional, reading, reason, short
+from egocnn.errors import DataError
 
 ATTRIBUTE_FIELDS = ("attr", "x")
 GRAPH_SUFFIXES = (".graphml", ".gexf")
@@ -47,7 +48,7 @@ def _collect(found: Sequence[tuple[Any, str, str]], config: ReadConfig, where: s
     fields = GraphFields(where, config)
     for graph, place, name in found:
         fields.add(place, name, {str(key): value for key, value in graph.graph.items()}, graph.graph.get("smiles"))
-    graphs = assemble(records, where, **fields.columns())
+    graphs = collect(records, fields)
     if left_out:
         read = f"read of nodes and edges: {listed(used) or 'nothing'}; left out: {listed(left_out)}"
         log.warning("%s: %s (--node-label, --node-attributes, --edge-label and --edge-weight choose)", where, read)
@@ -93,11 +94,14 @@ def _record(graph: Any, place: str, config: ReadConfig) -> GraphRecord:
     weights = _column(edge_data, config.edge_weight, f"{place}: edge")
     _check_numbers(weights or (), f"{place}: edge weight")
     return GraphRecord(
-        place=place, n_nodes=len(position), edges=[(position[u], position[v]) for u, v, _ in edges],
+        place=place,
+        n_nodes=len(position),
+        edges=[(position[u], position[v]) for u, v, _ in edges],
         node_label=_labels(_column(node_data, config.node_label, f"{place}: node")),
-        edge_label=_labels(_column(edge_data, config.edge_label, f"{place}: edge")), edge_weight=weights,
-        node_attr=_attributes(node_data, split_names(config.node_attributes), place)
-    )  # fmt: skip
+        edge_label=_labels(_column(edge_data, config.edge_label, f"{place}: edge")),
+        edge_weight=weights,
+        node_attr=_attributes(node_data, split_names(config.node_attributes), place),
+    )
 
 
 def _attributes(node_data: Sequence[Mapping[str, Any]], names: Sequence[str], place: str) -> list[list[Any]] | None:
@@ -148,11 +152,9 @@ def read_graph_files(paths: Sequence[Path], where: str, config: ReadConfig) -> G
 
 
 def _parse_file(path: Path, config: ReadConfig) -> list[Any]:
-    try:
-        import networkx as nx
-    except ImportError:
-        raise MissingExtraError("networkx", "networks") from None
-    data = read_bytes(path)
+    nx = optional("networkx", "networks")
+    with reading(path):
+        data = path.read_bytes()
     _check_xml(data, path.name)
     try:
         with warnings.catch_warnings():

@@ -12,9 +12,10 @@ from egocnn.config import ReadConfig
 from egocnn.data.arrays import Ints
 from egocnn.data.graphs import Graphs
 from egocnn.data.schema import SEPARATOR, rule
-from egocnn.data.sources.builder import NAME_FIELDS, GraphFields, GraphRecord, assemble, checked_numbers
-from egocnn.data.sources.text import short
-from egocnn.errors import DataError, MissingExtraError
+from egocnn.data.sources.builder import NAME_FIELDS, GraphFields
+from egocnn.data.sources.records import GraphRecord, checked_numbers, collect
+from egocnn.data.sources.text import optional, short
+from egocnn.errors import DataError
 
 UNREADABLE = (TypeError, ValueError, RuntimeError, OverflowError)  # raised over values that are no arrays
 
@@ -37,24 +38,22 @@ def from_pyg(data: Sequence[Any], config: ReadConfig | None = None) -> Graphs:
     fields = GraphFields("data", settings)
     for i, row in enumerate(rows):
         fields.add(f"graph {i}", str(i), row)
-    return assemble(records, "data", **fields.columns())
+    return collect(records, fields)
 
 
 def to_pyg(graphs: Graphs) -> list[Any]:
     """One ``torch_geometric.data.Data`` per graph, every edge in both directions; no ``y`` where the target is unknown.
     Labels and classes are numbers: positions in ``node_label_names``, ``edge_label_names``, ``class_names``."""
-    try:
-        import torch
-        from torch_geometric.data import Data
-    except ImportError:
-        raise MissingExtraError("torch-geometric", "pyg") from None
+    new_data = optional("torch_geometric.data", "pyg").Data
+    import torch
+
     made = []
     for g, name in enumerate(graphs.names):
         one = graphs[[g]]
         columns: dict[str, NDArray[Any] | None] = {"edge_index": np.stack([one.entry_node, one.indices])}
         columns |= {"x": one.node_attr, "y": None if one.target_of(0) is None else one.target}
         columns |= {key: getattr(one, key) for key in ("edge_weight", "node_label", "edge_label")}
-        item = Data(num_nodes=one.n_nodes, name=name)
+        item = new_data(num_nodes=one.n_nodes, name=name)
         for key, values in columns.items():
             if values is not None:
                 item[key] = torch.from_numpy(values.astype(np.float32 if values.dtype.kind == "f" else np.int64))

@@ -15,10 +15,10 @@ from egocnn.config import ReadConfig
 from egocnn.data.arrays import pointers
 from egocnn.data.graphs import Graphs
 from egocnn.data.schema import SEPARATOR, checked, rule
-from egocnn.data.sources import builder
-from egocnn.data.sources.builder import GraphFields, GraphRecord, choose_field
-from egocnn.data.sources.text import MOLECULE, MolBlock, listed, one_line, short, table_rows
-from egocnn.errors import DataError, MissingExtraError
+from egocnn.data.sources.builder import GraphFields, choose_field, choose_targets, encode_labels, is_missing
+from egocnn.data.sources.records import GraphRecord, assemble, collect
+from egocnn.data.sources.text import MOLECULE, MolBlock, listed, one_line, optional, short, table_rows
+from egocnn.errors import DataError
 
 LARGE_RING = 8  # larger rings are told apart no further
 MOST_CHARACTERS = 5_000
@@ -37,14 +37,9 @@ MOST_IN_MATRIX = 500  # atoms of a molecule whose bonds are read as a matrix; ot
 MoleculeRow: TypeAlias = tuple[str, int, Mapping[str, object], Any]  # place, number, fields, SMILES or molecule
 
 
-def read_smiles_table(path: Path, config: ReadConfig) -> Graphs:
-    """One molecule per row; copies of one molecule share a group, unless ``config.group`` names a column."""
-    fields = GraphFields(path.name, config, typed=False)
-    return _collect(smiles_records(path, fields), fields)
-
-
 def smiles_records(path: Path, fields: GraphFields) -> Iterator[GraphRecord]:
-    """The molecules of a table one at a time; the other columns are added to ``fields``."""
+    """The molecules of a table one at a time; the other columns are added to ``fields``. Copies of one molecule share a
+    group, unless ``config.group`` names a column."""
 
     def rows() -> Iterator[MoleculeRow]:
         column: str | None = None
@@ -55,7 +50,8 @@ def smiles_records(path: Path, fields: GraphFields) -> Iterator[GraphRecord]:
                 given = row[column]
             yield f"{path.name}, row {number}", number, row, given
 
-    return _molecule_records(rows(), fields, "; --skip-invalid leaves such rows out")
+    fields.way_out = "; --skip-invalid leaves such rows out"
+    return _molecule_records(rows(), fields)
 
 
 def smiles_column(available: Sequence[str], config: ReadConfig, where: str, option: str) -> str:
@@ -84,13 +80,13 @@ def from_frame(frame: Any, config: ReadConfig) -> Graphs:
     column = frame_target(frame, config)
     if config.task == "auto" and str(getattr(column, "dtype", "")) == "category":
         config = replace(config, task="classification")
-    fields = GraphFields(where, _strict(config), typed=False)
-    columns = [[None if builder.is_missing(value) else value for value in frame[name]] for name in frame.columns]
+    fields = GraphFields(where, _strict(config), typed=False, way_out="; skip_invalid=True leaves such rows out")
+    columns = [[None if is_missing(value) else value for value in frame[name]] for name in frame.columns]
     rows = (
         (f"{where}, row {row}", row, dict(zip(names, values, strict=True)), values[molecules])
         for row, values in enumerate(zip(*columns, strict=True))
     )
-    return _collect(_molecule_records(rows, fields, "; skip_invalid=True leaves such rows out"), fields)
+    return collect(_molecule_records(rows, fields), fields)
 
 
 def _strict(config: ReadConfig) -> ReadConfig:
@@ -101,7 +97,7 @@ def _strict(config: ReadConfig) -> ReadConfig:
 def frame_target(frame: Any, config: ReadConfig) -> Any | None:
     """The column to predict, with the type that it has in the table; None where there is none, or several."""
     names = {str(name): name for name in frame.columns}
-    target, is_several = builder.choose_targets(list(names), config.target, "DataFrame")
+    target, is_several = choose_targets(list(names), config.target, "DataFrame")
     return frame[names[target[0]]] if target and not is_several else None
 
 
@@ -119,29 +115,27 @@ def from_smiles(
         (f"molecule {row}", row, {what: values[row] for what, values in given.items()}, text)
         for row, text in enumerate(smiles)
     )
-    return _collect(_molecule_records(rows, fields), fields)
+    return collect(_molecule_records(rows, fields), fields)
 
 
-def _molecule_records(rows: Iterable[MoleculeRow], fields: GraphFields, way_out: str = "") -> Iterator[GraphRecord]:
-    config = fields.config
-    skipped = builder.SkippedRows(config, fields.where, way_out)
-    fields.skipped = skipped.rows
+def _molecule_records(rows: Iterable[MoleculeRow], fields: GraphFields) -> Iterator[GraphRecord]:
     molecules: dict[str, int] = {}
     for place, number, row, given in rows:
         try:
-            molecule, smiles = molecule_and_smiles(given, config)
+            molecule, smiles = molecule_and_smiles(given, fields.config)
         except DataError as error:
-            skipped.add(place, number, given, error)
+            fields.skip(place, number, given, error)
             continue
         fields.add(place, str(number), row, smiles)
-        if config.group is None:
+        if fields.config.group is None:
             from rdkit.Chem import MolToSmiles
 
             # without stereo marks: mirror images differ in a word, and must not stand on both sides of a split
             plain = MolToSmiles(molecule, isomericSmiles=False)
             fields.groups.append(molecules.setdefault(plain, len(molecules)))
         yield molecule_record(molecule, place)
-    skipped.conclude(len(fields.places))
+    fields.conclude()
+    rule(fields.places, f"{fields.where}: no molecules in it")
 
 
 def molecule_record(molecule: Any, place: str) -> GraphRecord:
@@ -157,7 +151,7 @@ def molecule_record(molecule: Any, place: str) -> GraphRecord:
 
 
 def assemble_molecules(molecules: Sequence[Any], where: str, **columns: Any) -> Graphs:
-    """What :func:`builder.assemble` makes of their records, bit for bit, without asking RDKit for every atom and bond;
+    """What :func:`assemble` makes of their records, bit for bit, without asking RDKit for every atom and bond;
     ``columns`` have the SMILES that they were parsed from."""
     from rdkit.Chem import GetAdjacencyMatrix
     from rdkit.Chem.rdMolDescriptors import GetConnectivityInvariants
@@ -165,7 +159,7 @@ def assemble_molecules(molecules: Sequence[Any], where: str, **columns: Any) -> 
 
     sizes = np.array([molecule.GetNumAtoms() for molecule in molecules])
     if sizes.max(initial=0) > MOST_IN_MATRIX:
-        return builder.assemble([molecule_record(molecule, where) for molecule in molecules], where, **columns)
+        return assemble([molecule_record(molecule, where) for molecule in molecules], where, **columns)
     node_ptr, has_code = pointers(sizes), HasPropQueryAtom("_CIPCode")
     atoms: list[int] = []  # a number for what is said of an atom, but for whether it is aromatic
     named: dict[str, int] = {}  # labels that RDKit was asked for -> numbers, which count down from -1
@@ -201,7 +195,7 @@ def assemble_molecules(molecules: Sequence[Any], where: str, **columns: Any) -> 
         list(named)[-1 - number] if number < 0 else atom_words(molecules[g].GetAtomWithIdx(n))
         for number, g, n in zip(kinds.tolist(), owner.tolist(), (seen - node_ptr[owner]).tolist(), strict=True)
     ]
-    codes, columns["node_label_names"] = builder.encode_labels(words)
+    codes, columns["node_label_names"] = encode_labels(words)
     columns["node_label"] = codes[kind]
     ring = np.full(len(entry), LARGE_RING + 1)
     if rings:
@@ -217,16 +211,10 @@ def assemble_molecules(molecules: Sequence[Any], where: str, **columns: Any) -> 
         list(named)[-1 - order // 2] if order < 0 else ORDERS[order] + (f"|ring{size}" if size <= LARGE_RING else "")
         for order, size in (divmod(pair, 16) for pair in pairs.tolist())
     ]
-    codes, columns["edge_label_names"] = builder.encode_labels(words)
+    codes, columns["edge_label_names"] = encode_labels(words)
     columns["edge_label"] = codes[kind]
     indptr = pointers(np.bincount(node, minlength=node_ptr[-1]))
     return checked(Graphs(node_ptr=node_ptr, indptr=indptr, indices=neighbour.astype(np.int32), **columns))
-
-
-def _collect(records: Iterator[GraphRecord], fields: GraphFields) -> Graphs:
-    found = list(records)
-    rule(found, f"{fields.where}: no molecules in it")
-    return builder.assemble(found, fields.where, **fields.columns(), skipped=tuple(fields.skipped))
 
 
 def atom_label(atom: Any) -> str:
@@ -264,7 +252,7 @@ def bond_label(bond: Any) -> str:
 
 def parse_smiles(text: object) -> Any:
     """The molecule as RDKit holds it; a :class:`DataError` with the reason where it is not one."""
-    chem = _rdkit()
+    chem = optional("rdkit.Chem", "molecules")
     if not isinstance(text, str):
         raise DataError(f"SMILES {short(text)} must be a text")
     text = text.strip()
@@ -283,7 +271,7 @@ def parse_smiles(text: object) -> Any:
 
 def parse_block(block: MolBlock) -> Any:
     """The same of a record of an SDF, V2000 or V3000."""
-    chem = _rdkit()
+    chem = optional("rdkit.Chem", "molecules")
     text = block.text.encode("ascii", "replace").decode()  # RDKit cuts lines by bytes
     joined = re.sub(r"-\s*\nM +V30 ?", "", text)  # a line of V3000 may go on in the next
     for number in (number for numbers in COUNTS.findall(joined) for number in numbers.split()):  # it makes room for any
@@ -326,14 +314,6 @@ def molecule_and_smiles(given: Any, config: ReadConfig) -> tuple[Any, str]:
             molecule, smiles = max(parts, key=lambda part: (part.GetNumHeavyAtoms(), Chem.MolToSmiles(part))), ""
         smiles = smiles or Chem.MolToSmiles(molecule, canonical=False)  # atoms in their own order, as far as it can be
         return Chem.AddHs(molecule) if config.hydrogens else molecule, smiles
-
-
-def _rdkit() -> Any:
-    try:
-        from rdkit import Chem
-    except ImportError:
-        raise MissingExtraError("rdkit", "molecules") from None
-    return Chem
 
 
 def _parsed(parse: Callable[[bool], Any], shown: str, kind: str) -> Any:

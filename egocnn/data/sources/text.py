@@ -11,6 +11,7 @@ import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -39,12 +40,6 @@ def suffix_of(path: Path) -> str:
     return Path(path.stem).suffix.lower() if suffix == ".gz" else suffix
 
 
-def read_bytes(path: Path) -> bytes:
-    """The content of a file."""
-    with reading(path):
-        return path.read_bytes()
-
-
 def text_lines(path: Path) -> Iterator[str]:
     """The lines of a UTF-8 file one at a time, each with its line end; a byte order mark is left out."""
     with reading(path), gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb") as file:
@@ -60,14 +55,19 @@ def text_lines(path: Path) -> Iterator[str]:
             yield text
 
 
+def optional(name: str, extra: str) -> Any:
+    """A module of a library that comes with an extra; the error says what to type where it is not installed."""
+    library = name.partition(".")[0]
+    try:
+        return import_module(library) and import_module(name)  # a part may be there while the whole is not
+    except ImportError:
+        raise MissingExtraError(library.replace("_", "-"), extra) from None
+
+
 def arrow() -> Any:
     """pyarrow, which reads and writes Parquet."""
-    try:
-        import pyarrow
-        import pyarrow.parquet
-    except ImportError:
-        raise MissingExtraError("pyarrow", "parquet") from None
-    return pyarrow
+    optional("pyarrow.parquet", "parquet")
+    return optional("pyarrow", "parquet")
 
 
 def table_rows(path: Path) -> Iterator[dict[str, Any]]:
@@ -78,44 +78,40 @@ def table_rows(path: Path) -> Iterator[dict[str, Any]]:
     header and blank lines not counted. A .smi file has no header: a SMILES in every line, and perhaps a name behind it.
     A row of an SDF is a record: its title as ``name``, its properties, and the molecule itself as ``MOLECULE``.
     """
-    if suffix_of(path) == ".parquet":
-        parquet = arrow().parquet
-        with reading(path), parquet.ParquetFile(path) as file:
+    suffix = suffix_of(path)
+    if suffix == ".parquet":
+        with reading(path), arrow().parquet.ParquetFile(path) as file:
             for batch in file.iter_batches(AT_ONCE):
                 yield from batch.to_pylist()
-        return
+    elif suffix in (".sdf", ".smi"):
+        rows = (_sdf_rows if suffix == ".sdf" else _smi_rows)(text_lines(path))
+        first = next(rows, None)
+        if first is None:
+            raise DataError(f"{path.name}: no molecules in it")
+        yield first
+        yield from rows
+    else:
+        yield from _csv_rows(path, by_tabs=suffix in (".tsv", ".tab"))
+
+
+def _csv_rows(path: Path, *, by_tabs: bool) -> Iterator[dict[str, Any]]:
     texts = text_lines(path)
-    if suffix_of(path) == ".sdf":
-        yield from _sdf_rows(texts, path.name)
-        return
-    if suffix_of(path) == ".smi":
-        is_empty = True
-        for number, text in enumerate(filter(str.strip, texts)):
-            smiles, *names = text.split(maxsplit=1)
-            if number or smiles.lower() != "smiles":  # a header as RDKit writes it is left out
-                yield {"smiles": smiles, "name": names[0].strip() if names else ""}
-                is_empty = False
-        rule(not is_empty, f"{path.name}: no molecules in it")
-        return
     header = next(texts, "")
-    by_semicolons = ";" in header and "," not in header
-    delimiter = "\t" if suffix_of(path) in (".tsv", ".tab") else ";" if by_semicolons else ","
+    by_semicolons = ";" in header and "," not in header and not by_tabs
+    delimiter = "\t" if by_tabs else ";" if by_semicolons else ","
     # newline="" leaves line ends inside quotes as they are, as the csv module asks for
     split = (part for line in chain([header], texts) for part in io.StringIO(line, newline=""))
     lines = csv.reader(split, delimiter=delimiter, strict=True)
-    columns: tuple[str, ...] | None = None
+    filled = filter(None, lines)
     row = 0
     try:
-        for line in filter(None, lines):
-            if columns is None:
-                columns = tuple(name.strip() for name in line)
-                for name, times in Counter(columns).items():
-                    rule(times == 1 or not name, f"{path.name}: two columns are called {short(name)}")
-                continue
-            row += 1
+        columns = [name.strip() for name in next(filled, ())]
+        for name, times in Counter(columns).items():
+            rule(times == 1 or not name, f"{path.name}: two columns are called {short(name)}")
+        for row, line in enumerate(filled, 1):
             if len(line) != len(columns):
                 raise DataError(f"{path.name}, row {row}: {len(line)} fields where the header has {len(columns)}")
-            fields = [DECIMAL.sub(r"\1.\2", field) for field in line] if delimiter == ";" else line
+            fields = [DECIMAL.sub(r"\1.\2", field) for field in line] if by_semicolons else line
             yield dict(zip(columns, fields, strict=True))
     except csv.Error as error:
         raise DataError(f"{path.name}, line {lines.line_num}: {one_line(str(error))}") from None
@@ -123,8 +119,15 @@ def table_rows(path: Path) -> Iterator[dict[str, Any]]:
     rule(row, f"{path.name}: has a header and no rows")
 
 
-def _sdf_rows(texts: Iterable[str], where: str) -> Iterator[dict[str, Any]]:
-    lines, size, is_empty = list[str](), 0, True
+def _smi_rows(texts: Iterable[str]) -> Iterator[dict[str, Any]]:
+    for number, text in enumerate(filter(str.strip, texts)):
+        smiles, *names = text.split(maxsplit=1)
+        if number or smiles.lower() != "smiles":  # a header as RDKit writes it is left out
+            yield {"smiles": smiles, "name": names[0].strip() if names else ""}
+
+
+def _sdf_rows(texts: Iterable[str]) -> Iterator[dict[str, Any]]:
+    lines, size = list[str](), 0
     for text in chain(texts, [""]):
         if text and not text.startswith("$$$$"):
             size += len(text)
@@ -137,8 +140,7 @@ def _sdf_rows(texts: Iterable[str], where: str) -> Iterator[dict[str, Any]]:
             too_long = DataError(f"the record has {size} characters; {MOST_OF_RECORD} are read at most")
             molecule = too_long if size > MOST_OF_RECORD else MolBlock(f"{block}{end}\n")
             yield {**title, **found, **title, MOLECULE: molecule}
-            lines, size, is_empty = [], 0, False
-    rule(not is_empty, f"{where}: no molecules in it")
+            lines, size = [], 0
 
 
 @contextmanager

@@ -15,8 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from egocnn.data.graphs import NAME_LISTS
-from egocnn.data.schema import rule
+from egocnn.data.schema import NAME_LISTS, rule
 from egocnn.errors import DataError
 from egocnn.files import digest_of_plain
 

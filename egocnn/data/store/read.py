@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from egocnn.data.arrays import Ints
-from egocnn.data.graphs import ARRAYS, NAME_LISTS, Graphs
-from egocnn.data.schema import EDGE_COLUMNS, GRAPH_COLUMNS, NODE_COLUMNS, checked, rule
+from egocnn.data.graphs import Graphs
+from egocnn.data.schema import ARRAYS, EDGE_COLUMNS, GRAPH_COLUMNS, NAME_LISTS, NODE_COLUMNS, checked, rule
 from egocnn.data.store.manifest import CHUNK, FORMAT, LARGEST, NAME, TEXT, Column, Manifest
 from egocnn.errors import DataError
 from egocnn.files import regular

@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from egocnn.data.graphs import NAME_LISTS, Graphs, recode
-from egocnn.data.schema import EDGE_COLUMNS, GRAPH_COLUMNS, NODE_COLUMNS, rule
+from egocnn.data.graphs import Graphs
+from egocnn.data.schema import EDGE_COLUMNS, GRAPH_COLUMNS, NAME_LISTS, NODE_COLUMNS, rule
 from egocnn.data.store.manifest import CHUNK, COLUMNS, NAME, TEXT, Column, Manifest
+from egocnn.data.subgraphs import recode
 from egocnn.errors import DataError
 from egocnn.files import check_is_no_file, put_folder, scratch, umask
 
@@ -23,9 +24,15 @@ GraphColumns = Callable[[], Mapping[str, Any]]  # called at the end: columns wit
 
 
 def write_store(
-    portions: Iterable[Graphs], folder: str | Path, *, source: str = "", read: Mapping[str, Any] | None = None,
-    facts: GraphColumns | None = None, overwrite: bool = False, report: Callable[[int], None] | None = None,
-) -> Manifest:  # fmt: skip
+    portions: Iterable[Graphs],
+    folder: str | Path,
+    *,
+    source: str = "",
+    read: Mapping[str, Any] | None = None,
+    facts: GraphColumns | None = None,
+    overwrite: bool = False,
+    report: Callable[[int], None] | None = None,
+) -> Manifest:
     """Write the portions, one after the other, as one collection; only one of them is in memory at a time. Label and
     class names are united, and groups taken as they are. ``facts`` brings, at the end, columns with one entry per graph
     (``names``, ``target``, ...) that take the place of the portions' own, and ``node_label_names`` or

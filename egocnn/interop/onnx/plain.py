@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any, Literal
 
-import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
@@ -19,10 +18,10 @@ from egocnn.nn import Output
 from egocnn.nn.batch import Bags, Batch
 from egocnn.nn.embed import PatchShape
 from egocnn.nn.engines import Neighbours
-from egocnn.nn.readout import log_of
 from egocnn.show.streaming import read_as_trained
 
-WHERE = {"neighbours": "neighbours.table", "entry_row": "bags.rows", "entry_node": "bags.owner"}  # others: as named
+WHERE = {"neighbours": "neighbours.table", "entry_row": "bags.rows", "entry_node": "bags.owner", "position": "place"}
+"""of the batch, for inputs that are not named as there"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,10 +108,6 @@ def inputs_for(predictor: Any, graphs: Any) -> dict[str, NDArray[Any]]:
 def _array(batch: Batch, wanted: Input) -> NDArray[Any]:
     if wanted.name == "entry_weight":
         values = torch.ones(len(batch.bags.rows)) if batch.bags.weight is None else batch.bags.weight
-    elif wanted.name == "position":  # places among all nodes -> places among the nodes of the same graph
-        first = torch.repeat_interleave(batch.node_counts.cumsum(0) - batch.node_counts, batch.node_counts)
-        values = torch.empty_like(batch.place)
-        values[np.lexsort((batch.place, batch.graph_of))] = (torch.arange(len(first)) - first).to(batch.place)
     else:
         values = attrgetter(WHERE.get(wanted.name, wanted.name))(batch)
     if len(wanted.axes) == 2:
@@ -193,12 +188,9 @@ def portable_batch(read: Mapping[str, Tensor]) -> Batch:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _PortableBatch(Batch):
-    """A batch whose sums are scatters; ``place`` is the rank of each node among those of its own graph."""
+    """A batch whose sums are scatters."""
 
     entry_node: Tensor  # (S) the node around which each entry was read
-
-    def ranked(self, k: int, layer: int = 1) -> Neighbours:  # noqa: ARG002
-        return Neighbours(self.neighbours.table[:, :k])
 
     def patches(self, table: Tensor, attributes: Tensor, bias: Tensor, shape: PatchShape) -> Tensor:  # noqa: ARG002
         weight = self.bags.weight
@@ -208,20 +200,6 @@ class _PortableBatch(Batch):
         if attributes.shape[1]:
             h = h + self.slot_attributes(attributes)
         return h + bias
-
-    def pool(self, h: Tensor, kind: str) -> Tensor:
-        return torch.cat([self._pool(h, each) for each in kind.split("+")], dim=1)
-
-    def _pool(self, h: Tensor, kind: str) -> Tensor:
-        graphs = self.node_counts.shape[0]
-        if kind == "max":
-            lowest = h.new_full((graphs, h.shape[1]), torch.finfo(h.dtype).min)
-            largest = lowest.scatter_reduce(0, self.graph_of[:, None].expand(-1, h.shape[1]), h, "amax")
-            return torch.where(self.node_counts[:, None] > 0, largest, 0.0)
-        total = add_up(h, self.graph_of, graphs)
-        if kind == "mean":
-            return total / self.node_counts.clamp(min=1)[:, None]
-        return log_of(total) if kind == "log" else total
 
     def first_ranked(self, h: Tensor, nodes: int) -> Tensor:
         graphs = self.node_counts.shape[0]

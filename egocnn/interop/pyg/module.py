@@ -218,7 +218,8 @@ class EgoModule(nn.Module):
             Logits (B, C), or (B, 1) standardised values; the mean over the networks.
         """
         more = {"batch": batch, "edge_attr": edge_attr, "edge_weight": edge_weight, "node_attr": node_attr}
-        reading = self._encode(self.to_graphs(x, edge_index, **more), x.device)
+        compiler: Any = torch.compiler  # parts of it have no types; to read graphs is no work for it
+        reading, mean, scale = compiler.disable(self._encode)(x, edge_index, **more)
         mask = self.edge_masks.__dict__["_edge_mask"]  # (M) what set_masks has left, None after clear_masks
         if mask is not None and self.edge_masks.__dict__["_apply_sigmoid"]:
             mask = mask.sigmoid()
@@ -226,7 +227,6 @@ class EgoModule(nn.Module):
         # labels as they are, attributes by the training graphs' mean and deviation, as the network reads them
         ours, kind = self.predictor.encoder, self.predictor.networks[0].out.weight.dtype
         labels, attributes = torch.tensor_split(x, [len(ours.node_label_names) + len(ours.node_words)], dim=1)
-        mean, scale = (torch.from_numpy(values).to(x.device) for values in (ours.attr_mean, ours.attr_scale))
         masked = self._masked(reading, labels.to(kind), ((attributes - mean) / scale).to(kind), edges)
         outputs: list[Output] = [network(masked) for network in self.networks]
         # explainers that learn from embeddings hook this layer
@@ -249,11 +249,13 @@ class EgoModule(nn.Module):
         inputs = torch.cat([in_bins(attributes), labels], dim=1)[:, :counted] if counted else None
         return replace(batch, attributes=attributes, inputs=inputs, bags=bags)
 
-    def _encode(self, graphs: Graphs, device: torch.device) -> _Maskable:
-        """Explainers predict the same graphs hundreds of times in a row: the last are cached."""
-        key = f"{device} {graphs.digest}"
+    def _encode(self, x: Tensor, edge_index: Tensor, **tensors: Tensor | None) -> tuple[_Maskable, Tensor, Tensor]:
+        """The graphs behind the tensors, and mean and scale of attributes. Explainers predict the same graphs hundreds
+        of times in a row: the last are cached."""
+        graphs, ours = self.to_graphs(x, edge_index, **tensors), self.predictor.encoder
+        key = f"{x.device} {graphs.digest}"
         if self._cached is None or self._cached[0] != key:
-            shape = self.predictor.encoder.shape(self.predictor.config)
-            batch = self.predictor.encode(graphs).to(device).batch(torch.arange(len(graphs), device=device))
-            self._cached = key, _Maskable.of(batch, shape)
-        return self._cached[1]
+            batch = self.predictor.encode(graphs).to(x.device).batch(torch.arange(len(graphs), device=x.device))
+            self._cached = key, _Maskable.of(batch, ours.shape(self.predictor.config))
+        mean, scale = (torch.from_numpy(values).to(x.device) for values in (ours.attr_mean, ours.attr_scale))
+        return self._cached[1], mean, scale

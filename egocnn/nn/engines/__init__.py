@@ -3,7 +3,7 @@ and :func:`ego_conv` chooses; :mod:`norm`, :mod:`pool` and :mod:`dropout` are fo
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -11,6 +11,7 @@ from torch import Tensor
 from egocnn.nn.engines.cpu import Plan, ego_conv_ragged
 from egocnn.nn.engines.gpu.fused import ego_conv_fused, is_available
 from egocnn.nn.engines.gpu.tiles import Tiles
+from egocnn.nn.engines.operator import factor_type
 from egocnn.nn.engines.reference import ego_conv_blocks, ego_conv_reference
 
 __all__ = ["Neighbours", "ego_conv", "ego_conv_fused", "ego_conv_ragged", "ego_conv_reference"]
@@ -25,10 +26,14 @@ class Neighbours:
     tiles: Tiles | None = None
     replicas: tuple[Neighbours, ...] = ()  # of R replicas on a device that works through them one by one
     gate: Tensor | None = None  # (N, at least K) what is let through from each neighbour; None: everything
+    later: bool = False  # engines work out in each pass what they need: while torch compiles, it cannot be known
     block: int | None = None  # nodes to compute at a time, where all together take too much memory; None: all at once
 
     @staticmethod
     def of(table: Tensor) -> Neighbours:
+        if torch.compiler.is_compiling():
+            # exported are plain operations, which every runtime has
+            return Neighbours(table, later=not torch.compiler.is_exporting())
         if is_available(table.device):
             return Neighbours(table, tiles=Tiles.of(table, gradients=torch.is_grad_enabled()))
         if table.dim() == 3:
@@ -50,15 +55,19 @@ def ego_conv(x: Tensor, neighbours: Tensor | Neighbours, weight: Tensor, bias: T
     replicas together: x (R, N, D), neighbours (R, N, K), weight (R, K + 1, D, D'), bias (R, D') -> (R, N, D')."""
     if isinstance(neighbours, Tensor):
         neighbours = Neighbours.of(neighbours)
-    if neighbours.tiles is not None and x.dtype != torch.float64:
-        return ego_conv_fused(x, neighbours.tiles, weight, bias, relu=relu)
+    later = neighbours.table if neighbours.later else None
+    tiles = neighbours.tiles or (later if is_available(x.device) else None)
+    if tiles is not None and x.dtype != torch.float64:
+        return ego_conv_fused(x, tiles, weight, bias, relu=relu)
     if relu:
         return torch.relu(ego_conv(x, neighbours, weight, bias))
     if neighbours.block is not None:
         return ego_conv_blocks(x, neighbours.table, weight, bias, nodes=neighbours.block)
     if x.dim() == 3:
-        replicas = neighbours.replicas or tuple(map(Neighbours, neighbours.table))
+        replicas = neighbours.replicas or [replace(neighbours, table=each) for each in neighbours.table]
         return torch.stack([ego_conv(*each) for each in zip(x, replicas, weight, bias, strict=True)])
-    if neighbours.plan is not None:
-        return ego_conv_ragged(x, neighbours.plan, weight, bias)
-    return ego_conv_reference(x, neighbours.table, weight, bias, neighbours.gate)
+    plan = neighbours.plan or (later if x.device.type == "cpu" else None)
+    if plan is not None:
+        return ego_conv_ragged(x, plan, weight, bias)
+    y = ego_conv_reference(x, neighbours.table, weight, bias, neighbours.gate)
+    return y if x.dtype == torch.float64 else y.to(factor_type(x))

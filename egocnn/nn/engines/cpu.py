@@ -6,15 +6,16 @@ sorted out once per batch, in :class:`Plan`, for all layers."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from egocnn.errors import ConfigError
+from egocnn.nn.engines.operator import differentiable, factor_type
 
 
 class Products(NamedTuple):
@@ -86,98 +87,28 @@ def _own_first(own: Tensor, counts: Tensor, node: Tensor, product: Tensor) -> Te
     return result
 
 
-def ego_conv_ragged(x: Tensor, plan: Plan, weight: Tensor, bias: Tensor) -> Tensor:
-    """The same function as :func:`~egocnn.nn.engines.reference.ego_conv_reference`, absent neighbours skipped."""
-    if len(x) != len(plan.products.made_from) or len(weight) != plan.table.shape[1] + 1:
-        N, K = plan.table.shape
-        raise ConfigError(f"a table of {N} nodes and {K} ranks fits neither {len(x)} nodes nor {len(weight)} filters")
-    if torch.is_autocast_enabled("cpu"):  # in float32 all the same: a CPU gains nothing from less
+def ego_conv_ragged(x: Tensor, plan: Plan | Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    """The same function as :func:`~egocnn.nn.engines.reference.ego_conv_reference`, absent neighbours skipped. From a
+    table in place of its plan, the plan is worked out in each pass."""
+    table = plan if isinstance(plan, Tensor) else plan.table
+    rows = table.shape[0] if isinstance(plan, Tensor) else plan.products.made_from.shape[0]
+    if x.shape[0] != rows or weight.shape[0] != table.shape[1] + 1:
+        (N, K), given = table.shape, f"{len(x)} nodes nor {len(weight)} filters"
+        raise ConfigError(f"a table of {N} nodes and {K} ranks fits neither {given}")
+    kind = factor_type(x)
+    if kind in (torch.bfloat16, torch.float16) and x.dtype != torch.float64:
+        # rounded once, after all products are added up: a CPU gains nothing from less
         with torch.autocast("cpu", enabled=False):
-            return ego_conv_ragged(x.float(), plan, weight.float(), bias.float())
-    if x.dtype in (torch.bfloat16, torch.float16):  # rounded once, after all products are added up
-        return ego_conv_ragged(x.float(), plan, weight.float(), bias.float()).to(x.dtype)
-    if torch.compiler.is_compiling():
-        y: Tensor = ragged(x, weight, bias, plan.products)
-        return y
-    if not torch.is_grad_enabled() and not torch._C._are_functorch_transforms_active():
-        return _forward(x, weight, bias, plan.products)
-    # the operator takes 0.3 ms longer for forward and backward than this does, as much as a small batch itself
-    return _ego_conv(x, weight, bias, plan.products)
+            return ego_conv_ragged(x.float(), plan, weight.float(), bias.float()).to(kind)
+    return _ragged(x, weight, bias, [table] if isinstance(plan, Tensor) else plan.products)
 
 
-def _keep(ctx: Any, inputs: tuple[Tensor, Tensor, Tensor, Sequence[Tensor]], output: Tensor) -> None:  # noqa: ARG001
-    x, weight, _, products = inputs
-    ctx.save_for_backward(x, weight, *products)
+def _products(plan: Sequence[Tensor]) -> Products:
+    return Products(*plan) if len(plan) > 1 else Plan.of(plan[0]).products
 
 
-def _found(ctx: Any, gradient: Tensor, compute: Callable[..., tuple[Tensor, ...]]) -> list[Tensor | None]:
-    """Gradients of x, weight and bias; None where not wanted"""
-    x, weight, *products = ctx.saved_tensors
-    wanted = ctx.needs_input_grad[:3]
-    found = compute(gradient, x, weight, Products(*products), wanted)
-    return [g if w else None for g, w in zip(found, wanted, strict=True)]
-
-
-class _Ragged(torch.autograd.Function):
-    """For eager torch and torch.func."""
-
-    @staticmethod
-    def forward(x: Tensor, weight: Tensor, bias: Tensor, products: Products) -> Tensor:
-        return _forward(x, weight, bias, products)
-
-    setup_context = staticmethod(_keep)
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        compute = _differentiable_backward if torch.is_grad_enabled() else _backward  # only for gradients of gradients
-        return (*_found(ctx, gradients[0], compute), None)
-
-    @staticmethod
-    def vmap(info: Any, in_dims: tuple[Any, ...], *inputs: Any) -> tuple[Tensor, int]:
-        """One after the other: the entries share a plan."""
-        several = [
-            value.unbind(dim) if isinstance(value, Tensor) and dim is not None else [value] * info.batch_size
-            for value, dim in zip(inputs, in_dims, strict=True)
-        ]
-        return torch.stack([_ego_conv(*each) for each in zip(*several, strict=True)]), 0
-
-
-_ego_conv: Callable[..., Tensor] = _Ragged.apply
-
-
-@torch.library.custom_op("egocnn::ragged", mutates_args=())
-def ragged(x: Tensor, weight: Tensor, bias: Tensor, products: Sequence[Tensor]) -> Tensor:
-    return _forward(x, weight, bias, Products(*products))
-
-
-@torch.library.custom_op("egocnn::ragged_backward", mutates_args=())
-def ragged_backward(
-    gradient: Tensor, x: Tensor, weight: Tensor, products: Sequence[Tensor], wanted: Sequence[bool]
-) -> tuple[Tensor, Tensor, Tensor]:
-    return _backward(gradient, x, weight, Products(*products), wanted)
-
-
-@ragged.register_fake
-def _ragged_shape(x: Tensor, weight: Tensor, *_: Any) -> Tensor:
-    return x.new_empty(x.shape[0], weight.shape[2])
-
-
-@ragged_backward.register_fake
-def _ragged_backward_shapes(
-    gradient: Tensor, x: Tensor, weight: Tensor, _: Sequence[Tensor], wanted: Sequence[bool]
-) -> tuple[Tensor, Tensor, Tensor]:
-    shapes = (x.shape, (0, x.shape[1])), (weight.shape, (0,)), (gradient.shape[1:], (0,))
-    for_x, for_weight, for_bias = (full if each else none for each, (full, none) in zip(wanted, shapes, strict=True))
-    return x.new_empty(for_x), weight.new_empty(for_weight), gradient.new_empty(for_bias)
-
-
-ragged.register_autograd(
-    lambda ctx, gradient: (*_found(ctx, gradient, ragged_backward), [None] * len(Products._fields)), setup_context=_keep
-)
-
-
-def _forward(x: Tensor, weight: Tensor, bias: Tensor, products: Products) -> Tensor:
-    N = len(x)
+def _forward(x: Tensor, weight: Tensor, bias: Tensor, plan: Sequence[Tensor], relu: bool) -> Tensor:  # noqa: ARG001
+    N, products = len(x), _products(plan)
     rows = x.new_empty(N + len(products.sources), weight.shape[2])
     torch.addmm(bias, x, weight[0], out=rows[:N])
     sizes = products.counts.tolist()
@@ -188,34 +119,33 @@ def _forward(x: Tensor, weight: Tensor, bias: Tensor, products: Products) -> Ten
 
 
 def _backward(
-    gradient: Tensor, x: Tensor, weight: Tensor, products: Products, wanted: Sequence[bool]
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Gradients of x, weight and bias; empty where not wanted"""
-    N, V = len(x), len(products.sources)
-    for_x, for_weight, for_bias = wanted
+    gradient: Tensor, x: Tensor, weight: Tensor, plan: Sequence[Tensor], for_x: bool, for_weight: bool
+) -> tuple[Tensor, Tensor]:
+    """Gradients of x and weight; empty where not wanted"""
+    N, products = len(x), _products(plan)
     sizes = products.counts.tolist()
-    gradient = gradient.contiguous()
     arriving = (gradient, *torch.split(_add_up(gradient, products.readers, products.readers_from), sizes))
-    weight_gradient = weight.new_empty(weight.shape if for_weight else (0,))
-    rows = x.new_empty(N + V if for_x else 0, x.shape[1])
+    of_x, of_weight = x.new_empty(0), weight.new_empty(weight.shape if for_weight else 0)
     if for_weight:
-        weight_gradient[len(arriving) :].zero_()
-        torch.mm(x.t(), gradient, out=weight_gradient[0])
-        parts = zip(torch.split(products.sources, sizes), arriving[1:], weight_gradient[1:].unbind(), strict=False)
+        of_weight[len(arriving) :].zero_()
+        torch.mm(x.t(), gradient, out=of_weight[0])
+        parts = zip(torch.split(products.sources, sizes), arriving[1:], of_weight[1:].unbind(), strict=False)
         for sources, part, filters in parts:
             # gathered again rather than kept: little time, and memory for the largest graphs
             torch.mm(x.index_select(0, sources).t(), part, out=filters)
     if for_x:
+        rows = x.new_empty(N + len(products.sources), x.shape[1])
         for part, row, filters in zip(arriving, torch.split(rows, [N, *sizes]), weight.unbind(), strict=False):
             torch.mm(part, filters.t(), out=row)
-        rows = _add_up(rows, products.made, products.made_from)
-    return rows, weight_gradient, gradient.sum(0) if for_bias else gradient.new_empty(0)
+        of_x = _add_up(rows, products.made, products.made_from)
+    return of_x, of_weight
 
 
 def _differentiable_backward(
-    gradient: Tensor, x: Tensor, weight: Tensor, products: Products, _: Sequence[bool]
-) -> tuple[Tensor, Tensor, Tensor]:
+    gradient: Tensor, x: Tensor, weight: Tensor, plan: Sequence[Tensor], *_: bool
+) -> tuple[Tensor, Tensor]:
     """:func:`_backward` in operations that torch can differentiate and map over once more."""
+    products = _products(plan)
     sizes, V = products.counts.tolist(), len(products.sources)
     ends = torch.diff(products.readers_from, append=products.readers_from.new_tensor([len(products.readers)]))
     product = torch.repeat_interleave(torch.arange(V, device=ends.device), ends)
@@ -226,8 +156,11 @@ def _differentiable_backward(
     for_x = torch.zeros_like(x).index_add(0, node, torch.cat([part @ filters.t() for part, _, filters in parts]))
     unused = weight.new_zeros(len(weight) - len(parts), *weight.shape[1:])
     for_weight = torch.cat([torch.stack([row.t() @ part for part, row, _ in parts]), unused])
-    return for_x, for_weight, gradient.sum(0)
+    return for_x, for_weight
 
 
 def _add_up(rows: Tensor, chosen: Tensor, starts: Tensor) -> Tensor:
     return torch.embedding_bag(rows, chosen, starts)[0]
+
+
+_ragged = differentiable("ragged", _forward, _backward, _differentiable_backward)

@@ -38,15 +38,6 @@ def _nodes(counts: Tensor, graph_of: Tensor, presence: Tensor | None) -> Tensor:
     return torch.where(there > 0, there, 1)
 
 
-def first_of_each(h: Tensor, present: Tensor, graph_of: Tensor, rank: Tensor, graphs: int, nodes: int) -> Tensor:
-    """rank (R, M) in the own graph -> (R, B, nodes D): of every graph the nodes ranked first, then zeros"""
-    (R, _, D), B = h.shape, graphs
-    place = torch.where(present & (rank < nodes), graph_of * nodes + rank, B * nodes)
-    flat = h.new_zeros(R, B * nodes + 1, D)  # the last row takes what is left out
-    flat = flat.scatter(1, place[..., None].expand_as(h), h)
-    return flat[:, :-1].reshape(R, B, nodes * D)
-
-
 def plain_pool(h: Tensor, counts: Tensor, graph_of: Tensor, there: Tensor | None) -> tuple[Tensor, Tensor]:
     """Sum and maximum over every graph's nodes, in full precision; nodes that share a maximum share its gradient.
     ``there`` (R, M): which nodes are not missing; the others are 0, attain no maximum and have no gradient."""

@@ -1,7 +1,7 @@
 """Pictures of importances: a graph and what its nodes and edges counted for -> SVG or PNG."""
 
-from __future__ import annotations
-
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from egocnn.data.arrays import Floats, Ints
@@ -11,7 +11,7 @@ from egocnn.files import replacing, write_text
 from egocnn.show.drawing.layout import depiction, molecule_of, positions
 from egocnn.show.drawing.molecules import molecule_svg, write_molecule_png
 from egocnn.show.drawing.networks import draw_network
-from egocnn.show.drawing.picture import compose
+from egocnn.show.drawing.picture import QUIET, Picture, items
 from egocnn.show.drawing.scene import to_svg, write_png
 
 __all__ = ["SUFFIXES", "draw"]
@@ -29,21 +29,23 @@ def draw(
     (edges by their positions in ``graph.edges``) are outlined; where they are given and there are none, all colours are
     pale. ``words`` say in the key what a positive and a negative importance mean."""
     target = None if path is None else Path(path)
-    kind = "" if target is None else target.suffix.lower()
-    if target is not None and kind not in SUFFIXES:
+    if target is not None and target.suffix.lower() not in SUFFIXES:
         raise ConfigError(f"{target}: a picture ends in {' or '.join(SUFFIXES)}")
-    parts = (node_importance, edge_importance, critical_nodes, critical_edges)
-    molecule = molecule_of(graph)
-    picture = compose(graph, *parts, caption=caption, size=size, words=words)
-    placed = positions(graph) if molecule is None else depiction(molecule)
-    shapes = draw_network(picture, placed) if molecule is None else []
-    svg = to_svg(picture, shapes) if molecule is None else molecule_svg(picture, molecule, placed)
-    if target is not None and kind == ".png":
+    # where nothing stands out, colours at full strength would say that something does
+    most = QUIET if critical_nodes is not None and not len(critical_nodes) else 1.0
+    nodes = items(node_importance, critical_nodes, graph.n_nodes, "node", graph.name, most)
+    edges = items(edge_importance, critical_edges, len(graph.edges), "edge", graph.name, most)
+    picture = Picture(graph=graph, nodes=nodes, edges=edges, caption=caption, size=size, words=words)
+    write: Callable[[Path], None]
+    if (molecule := molecule_of(graph)) is None:
+        shapes = draw_network(picture, positions(graph))
+        svg, write = to_svg(picture, shapes), partial(write_png, picture, shapes)
+    else:
+        placed = depiction(molecule)
+        svg, write = molecule_svg(picture, molecule, placed), partial(write_molecule_png, picture, molecule, placed)
+    if target is not None and target.suffix.lower() == ".png":
         with replacing(target) as temporary:
-            if molecule is None:
-                write_png(picture, shapes, temporary)
-            else:
-                write_molecule_png(picture, molecule, placed, temporary)
+            write(temporary)
     elif target is not None:
         write_text(target, svg)
     return svg

@@ -1,7 +1,5 @@
 """Where to draw the nodes of a graph: Graph -> (N, 2) positions, y upwards, edges about one unit long."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -15,7 +13,8 @@ MOST_FOR_STRESS = 500  # Nodes of a component whose distances are all looked at;
 STRESS_STEPS = 200
 PIVOTS = 24
 GAP = 1.2  # Free space between components, in edge lengths.
-MOST_ATOMS, MOST_RINGS = 500, 200  # Of a molecule without SMILES that RDKit lays out: larger ones take it minutes.
+MOST_ATOMS = 500  # Of a molecule without SMILES that RDKit lays out: larger ones take it minutes.
+MOST_RINGS = 200  # Of any molecule that RDKit lays out: it takes minutes to place several hundreds beside each other.
 LONGEST_STRIP = 7.0  # Length to width from which a molecule is folded like a measuring rule.
 
 
@@ -47,8 +46,8 @@ def positions(graph: Graph, *, seed: int = 0) -> Floats:
 def molecule_of(graph: Graph) -> Any | None:
     """The molecule that the graph is, atoms in the order of its nodes; None where it is none, and without RDKit."""
     rings = len(graph.edges) - graph.n_nodes + 1
-    is_large = graph.smiles is None and (graph.n_nodes > MOST_ATOMS or rings > MOST_RINGS)
-    return None if is_large else to_molecule(graph)
+    is_large = graph.smiles is None and graph.n_nodes > MOST_ATOMS
+    return None if is_large or rings > MOST_RINGS else to_molecule(graph)
 
 
 def depiction(molecule: Any) -> Floats:

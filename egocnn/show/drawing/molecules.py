@@ -1,7 +1,5 @@
 """A molecule as RDKit draws it, importances as tints beneath it, critical parts inside a contour."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator
 from html import unescape
@@ -11,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from egocnn.data.arrays import Floats, Ints
-from egocnn.show.drawing.picture import INK, LEAST, WHITE, Picture, PictureItems, channels, mix, signed
-from egocnn.show.drawing.scene import Discs, Lines, Shape, Text, strip, strip_height, to_svg
+from egocnn.show.drawing.picture import INK, LEAST, WHITE, Picture, channels, mix, signed
+from egocnn.show.drawing.scene import Discs, Lines, Shape, Text, strip, to_svg
 
 CONTOUR = 0.46  # Distance of the contour from critical atoms, in bond lengths.
 TENTHS = 400.0  # A bond of the line work of a page: 40 units, in tenths.
@@ -26,7 +24,7 @@ def molecule_svg(picture: Picture, molecule: Any, placed: Floats) -> str:
     at = _draw(drawer, molecule, placed, picture.unit)
     drawer.FinishDrawing()
     body = drawer.GetDrawingText().split("<!-- END OF HEADER -->")[1].rsplit("</svg>", 1)[0]
-    return to_svg(picture, _tints(picture, at), body, strip(picture))
+    return to_svg(picture, _tints(picture, at), body, strip(picture)[0])
 
 
 def write_molecule_png(picture: Picture, molecule: Any, placed: Floats, path: Path) -> None:
@@ -37,7 +35,7 @@ def write_molecule_png(picture: Picture, molecule: Any, placed: Floats, path: Pa
     drawer.ClearDrawing()
     _play(drawer, _tints(picture, at))
     _draw(drawer, molecule, placed, picture.unit)
-    _play(drawer, strip(picture))
+    _play(drawer, strip(picture)[0])
     drawer.FinishDrawing()
     path.write_bytes(drawer.GetDrawingText())
 
@@ -69,7 +67,7 @@ def _drawer(picture: Picture, kind: str) -> Any:
     from rdkit.Chem.Draw import rdMolDraw2D
 
     width, height = picture.size
-    return getattr(rdMolDraw2D, kind)(width, height, width, int(height - strip_height(picture)))
+    return getattr(rdMolDraw2D, kind)(width, height, width, int(height - strip(picture)[1]))
 
 
 def _draw(drawer: Any, molecule: Any, placed: Floats, unit: float) -> Floats:
@@ -110,27 +108,26 @@ def _tints(picture: Picture, at: Floats) -> Iterator[Shape]:
     ends = at[picture.graph.edges].reshape(-1, 2, 2)
     lengths = np.linalg.norm(ends[:, 0] - ends[:, 1], axis=1)
     length = float(lengths.mean()) if len(lengths) else 40 * picture.unit
-    yield from _highlights(picture, at, length, critical=False)
+
+    def highlights(*, critical: bool) -> Iterator[Shape]:
+        for items in (picture.edges, picture.nodes):
+            for which in np.argsort(items.strength, kind="stable").tolist():  # the strongest last
+                strength = float(items.strength[which])
+                if strength <= LEAST or items.critical[which] != critical:
+                    continue
+                # never the full colour, so that letters on it stay readable
+                tint = mix(WHITE, signed(float(items.importance[which])), 0.12 + 0.63 * strength)
+                if items is picture.edges:
+                    yield Lines(ends[which][None], (0.14 + 0.4 * strength) * length, tint)
+                else:
+                    yield _round(at[which][None], (0.14 + 0.26 * strength) * length, tint)
+
+    yield from highlights(critical=False)
     for colour, wider in ((INK, 1.3 * picture.unit), (WHITE, 0.0)):
         radius = CONTOUR * length + wider
         yield Lines(ends[picture.edges.critical], 2 * radius, colour)
         yield _round(at[picture.nodes.critical], radius, colour)
-    yield from _highlights(picture, at, length, critical=True)
-
-
-def _highlights(picture: Picture, at: Floats, length: float, *, critical: bool) -> Iterator[Shape]:
-    for bond, strength, tint in _strongest_last(picture.edges, critical):
-        yield Lines(at[picture.graph.edges[bond]][None], (0.14 + 0.4 * strength) * length, tint)
-    for atom, strength, tint in _strongest_last(picture.nodes, critical):
-        yield _round(at[atom : atom + 1], (0.14 + 0.26 * strength) * length, tint)
-
-
-def _strongest_last(items: PictureItems, critical: bool) -> Iterator[tuple[int, float, str]]:
-    """Which, how strong, and its tint: never the full colour, so that letters on it stay readable."""
-    for which in np.argsort(items.strength, kind="stable").tolist():
-        strength = float(items.strength[which])
-        if strength > LEAST and items.critical[which] == critical:
-            yield which, strength, mix(WHITE, signed(float(items.importance[which])), 0.12 + 0.63 * strength)
+    yield from highlights(critical=True)
 
 
 def _round(centres: Floats, radius: float, colour: str) -> Discs:

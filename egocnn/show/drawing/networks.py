@@ -1,14 +1,12 @@
 """A graph of any kind as shapes: grey where it does not matter, large and coloured by sign where it does."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np
 
 from egocnn.data.arrays import Bools, Floats
-from egocnn.show.drawing.picture import GREY, INK, WHITE, Picture, PictureItems
-from egocnn.show.drawing.scene import Discs, Lines, Shape, Text, clean, strip, strip_height
+from egocnn.show.drawing.picture import FAINT, GREY, INK, WHITE, Picture, PictureItems, mix, signed
+from egocnn.show.drawing.scene import Discs, Lines, Shape, Text, clean, strip
 
 LEVELS = 16  # Steps of strength drawn differently: finer ones cannot be seen, and each is one element of the file.
 MOST_LABELLED = 60
@@ -19,11 +17,20 @@ MOST_BROAD = 200  # Edges up to which they are drawn as broad as they are import
 
 def draw_network(picture: Picture, placed: Floats) -> list[Shape]:
     """The shapes of a graph with its nodes at ``placed`` (N, 2), with caption and key."""
+    unit, (below, strip_height) = picture.unit, strip(picture)
+    room = np.array(picture.size) - [0, strip_height]  # width and height that caption and key leave
     if picture.graph.n_nodes == 0:
-        x, y = _room(picture) / 2
-        return [Text(float(x), float(y), "no nodes", 12 * picture.unit, GREY), *strip(picture)]
-    at, length = _on_page(picture, placed)
-    smallest, largest = _radii(picture, length)
+        x, y = (room / 2).tolist()
+        return [Text(x, y, "no nodes", 12 * unit, GREY), *below]
+    low, high = placed.min(axis=0), placed.max(axis=0)
+    inside = np.maximum(room - 2 * 20 * unit, 1.0)
+    scale = min(float((inside / np.maximum(high - low, 1e-9)).min()), 70 * unit)  # pixels of a unit of length
+    at = room / 2 + (placed - (low + high) / 2) * np.array([scale, -scale])
+    # radii of the least and of the most important node, which shrink as nodes crowd
+    crowd = float(np.sqrt(picture.size[0] * picture.size[1] / picture.graph.n_nodes))
+    smallest = float(np.clip(min(0.22 * scale, 0.12 * crowd), 0.7 * unit, 7 * unit))
+    largest = max(float(np.clip(min(0.42 * scale, 0.3 * crowd), 6 * unit, 13 * unit)), 1.6 * smallest)
+    smallest = max(smallest, 5 * unit) if _is_labelled(picture) else smallest
     radii = smallest + (largest - smallest) * picture.nodes.strength
     # edges and nodes that lie over all others: an edge that matters is not hidden by a crowd of nodes
     has_critical = picture.nodes.critical.any() or picture.edges.critical.any()
@@ -34,30 +41,7 @@ def draw_network(picture: Picture, placed: Floats) -> list[Shape]:
     for edges, nodes in ((~above_edges, ~above_nodes), (above_edges, above_nodes)):
         shapes += _edges(picture, at, edges, smallest, largest)
         shapes += _nodes(picture, at, nodes, radii)
-    return shapes + strip(picture)
-
-
-def _on_page(picture: Picture, placed: Floats) -> tuple[Floats, float]:
-    """Positions in pixels, and the pixels of a unit of length."""
-    low, high, room = placed.min(axis=0), placed.max(axis=0), _room(picture)
-    inside = np.maximum(room - 2 * 20 * picture.unit, 1.0)
-    scale = min(float((inside / np.maximum(high - low, 1e-9)).min()), 70 * picture.unit)
-    return room / 2 + (placed - (low + high) / 2) * np.array([scale, -scale]), scale
-
-
-def _room(picture: Picture) -> Floats:
-    """Width and height that caption and key leave."""
-    return np.array(picture.size) - [0, strip_height(picture)]
-
-
-def _radii(picture: Picture, length: float) -> tuple[float, float]:
-    """Pixels of the least and of the most important node; they shrink as nodes crowd."""
-    unit = picture.unit
-    width, height = picture.size
-    crowd = float(np.sqrt(width * height / picture.graph.n_nodes))
-    smallest = float(np.clip(min(0.22 * length, 0.12 * crowd), 0.7 * unit, 7 * unit))
-    largest = float(np.clip(min(0.42 * length, 0.3 * crowd), 6 * unit, 13 * unit))
-    return (max(smallest, 5 * unit) if _is_labelled(picture) else smallest), max(largest, 1.6 * smallest)
+    return shapes + below
 
 
 def _is_labelled(picture: Picture) -> bool:
@@ -73,7 +57,8 @@ def _layers(items: PictureItems, wanted: Bools) -> Iterator[tuple[Bools, float, 
                 chosen = wanted & (items.critical == critical) & (level == step) & (np.sign(items.importance) == sign)
                 if chosen.any():
                     strength = step / LEVELS
-                    yield chosen, strength, items.colour(sign, strength, critical), critical
+                    share = 0.45 + 0.55 * strength if critical else strength  # the critical ones stand out
+                    yield chosen, strength, mix(FAINT, signed(sign), share), critical
 
 
 def _edges(picture: Picture, at: Floats, wanted: Bools, smallest: float, largest: float) -> Iterator[Shape]:

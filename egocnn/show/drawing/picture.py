@@ -1,10 +1,7 @@
 """A graph, importances and critical parts -> what a picture shows, checked: strengths from 0 to 1, marks, colours."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
 
 import numpy as np
 
@@ -48,15 +45,6 @@ class PictureItems:
     strength: Floats  # |importance| over the largest of its kind, 0 to 1, whatever the sign
     critical: Bools
 
-    def colour(self, sign: float, strength: float, critical: bool) -> str:
-        """Of one with an importance of this sign, outside molecules: the critical ones stand out, the sign all show."""
-        return mix(FAINT, signed(sign), 0.45 + 0.55 * strength if critical else strength)
-
-    @property
-    def coloured(self) -> Floats:
-        """The importances that are drawn in colour."""
-        return self.importance[self.strength > LEAST]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Picture:
@@ -69,6 +57,11 @@ class Picture:
     size: tuple[int, int]  # width, height in pixels
     words: tuple[str, str]  # what a positive and a negative importance mean
 
+    def __post_init__(self) -> None:
+        if not all(SMALLEST_SIDE <= side <= LARGEST_SIDE for side in self.size):
+            sides = f"{self.size[0]} x {self.size[1]}"
+            raise ConfigError(f"size must be {SMALLEST_SIDE} to {LARGEST_SIDE} pixels a side, got {sides}")
+
     @property
     def unit(self) -> float:
         """Pixels that look the same share of the picture whatever its size; 1 at 480 x 360"""
@@ -77,27 +70,12 @@ class Picture:
     @property
     def signs(self) -> tuple[bool, bool]:
         """whether anything that is coloured has a positive importance, and whether anything has a negative one"""
-        shown = np.concatenate([self.nodes.coloured, self.edges.coloured])
+        shown = np.concatenate([some.importance[some.strength > LEAST] for some in (self.nodes, self.edges)])
         return bool((shown > 0).any()), bool((shown < 0).any())
 
 
-def compose(
-    graph: Graph, node_importance: Floats, edge_importance: Floats, critical_nodes: Ints | None,
-    critical_edges: Ints | None, **settings: Any,
-) -> Picture:  # fmt: skip
-    """A checked picture; ``settings`` are the caption, the size and the words."""
-    size = settings["size"]
-    if not all(SMALLEST_SIDE <= side <= LARGEST_SIDE for side in size):
-        raise ConfigError(f"size must be {SMALLEST_SIDE} to {LARGEST_SIDE} pixels a side, got {size[0]} x {size[1]}")
-    # nothing stands out: colours at full strength would say that something does
-    most = QUIET if critical_nodes is not None and not len(critical_nodes) else 1.0
-    return Picture(
-        graph=graph, nodes=_items(node_importance, critical_nodes, graph.n_nodes, "node", graph.name, most),
-        edges=_items(edge_importance, critical_edges, len(graph.edges), "edge", graph.name, most), **settings
-    )  # fmt: skip
-
-
-def _items(importance: Floats, critical: Ints | None, count: int, what: str, name: str, most: float) -> PictureItems:
+def items(importance: Floats, critical: Ints | None, count: int, what: str, name: str, most: float) -> PictureItems:
+    """Checked; the largest importance has the strength ``most``. ``what`` and ``name``: for messages."""
     values = np.asarray(importance, np.float64)
     if values.shape != (count,):
         raise DataError(f"graph {name}: {values.size} importances for {count} {what}s")

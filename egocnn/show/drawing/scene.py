@@ -1,7 +1,5 @@
 """Plain shapes in pixels, y downwards -> SVG, or PNG by matplotlib; the strip with caption and key."""
 
-from __future__ import annotations
-
 import re
 import textwrap
 import warnings
@@ -64,40 +62,27 @@ def clean(text: str) -> str:
     return FORBIDDEN.sub("\ufffd", text)
 
 
-def strip_height(picture: Picture) -> float:
-    """Pixels at the foot of the picture for caption and key."""
-    lines = len(_caption_lines(picture)) or int(any(picture.signs))
-    return (lines * 16 + 8) * picture.unit if lines else 0.0
-
-
-def strip(picture: Picture) -> list[Shape]:
-    """The caption at the left, the key of colours at the right."""
-    unit = picture.unit
-    width, height = picture.size
-    top = height - strip_height(picture)
+def strip(picture: Picture) -> tuple[list[Shape], float]:
+    """The caption at the left, the key of colours at the right; and how many pixels they take at the foot."""
+    unit, (width, height) = picture.unit, picture.size
     size = 12 * unit
-    lines = enumerate(_caption_lines(picture))
-    shapes: list[Shape] = [Text(10 * unit, top + (11 + 16 * i) * unit, line, size, INK, "start") for i, line in lines]
-    right = width - 10 * unit
-    for word, colour in reversed(_key(picture)):
-        left = right - len(word) * LETTER_WIDTH * size
-        shapes.append(Text(left, top + 11 * unit, word, size, anchor="start"))
-        shapes.append(Discs(np.array([[left - 8 * unit, top + 11 * unit]]), np.array([4.5 * unit]), colour))
-        right = left - 24 * unit
-    return shapes
-
-
-def _key(picture: Picture) -> list[tuple[str, str]]:
-    """The words of the signs that occur, with their colours."""
     entries = zip(picture.words, (FOR, AGAINST), picture.signs, strict=True)
-    return [(word, colour) for word, colour, is_present in entries if is_present]
-
-
-def _caption_lines(picture: Picture) -> list[str]:
-    size = 12 * picture.unit
-    key = sum(len(word) * LETTER_WIDTH * size + 24 * picture.unit for word, _ in _key(picture))
-    letters = max(int((picture.size[0] - 20 * picture.unit - key) / (LETTER_WIDTH * size)), 8)
-    return textwrap.wrap(clean(picture.caption), letters, max_lines=MOST_CAPTION_LINES, placeholder=" …")
+    key = [(word, colour) for word, colour, is_present in entries if is_present]
+    taken = sum(len(word) * LETTER_WIDTH * size + 24 * unit for word, _ in key)
+    letters = max(int((width - 20 * unit - taken) / (LETTER_WIDTH * size)), 8)
+    lines = textwrap.wrap(clean(picture.caption), letters, max_lines=MOST_CAPTION_LINES, placeholder=" …")
+    rows = max(len(lines), 1 if key else 0)
+    strip_height = (rows * 16 + 8) * unit if rows else 0.0
+    middle, right = height - strip_height + 11 * unit, width - 10 * unit
+    shapes: list[Shape] = [
+        Text(10 * unit, middle + 16 * i * unit, line, size, INK, "start") for i, line in enumerate(lines)
+    ]
+    for word, colour in reversed(key):
+        left = right - len(word) * LETTER_WIDTH * size
+        shapes.append(Text(left, middle, word, size, anchor="start"))
+        shapes.append(Discs(np.array([[left - 8 * unit, middle]]), np.array([4.5 * unit]), colour))
+        right = left - 24 * unit
+    return shapes, strip_height
 
 
 def to_svg(picture: Picture, shapes: Iterable[Shape], between: str = "", above: Iterable[Shape] = ()) -> str:
@@ -114,35 +99,30 @@ def to_svg(picture: Picture, shapes: Iterable[Shape], between: str = "", above: 
 
 
 def _element(shape: Shape) -> str:
-    if not isinstance(shape, Text) and not len(shape.ends if isinstance(shape, Lines) else shape.radii):
-        return ""
-    if isinstance(shape, Discs):
-        return _discs(shape)
     if isinstance(shape, Text):
         return (
             f'<text x="{_number(shape.x)}" y="{_number(shape.y + 0.35 * shape.size)}" fill="{shape.colour}" '
             f'font-family="sans-serif" font-size="{_number(shape.size)}" text-anchor="{shape.anchor}">'
             f"{escape(clean(shape.text))}</text>\n"
         )
-    # all in one path: a third of the bytes, and where faint lines cross they do not darken
-    tenths = np.round(shape.ends * 10).astype(np.int64)
-    rows = np.concatenate([tenths[:, 0], tenths[:, 1] - tenths[:, 0]], axis=1).tolist()
-    return (
-        f'<path transform="scale(.1)" d="{"".join(f"M{x} {y}l{i} {j}" for x, y, i, j in rows)}" fill="none" '
-        f'stroke="{shape.colour}" stroke-width="{_number(shape.width * 10)}" stroke-linecap="round"/>\n'
-    )
-
-
-def _discs(discs: Discs) -> str:
-    outline = f' stroke="{discs.outline}" stroke-width="{_number(discs.outline_width)}"' if discs.outline else ""
-    look = f' fill="{discs.fill or "none"}"{outline}'
-    places = zip(discs.centres.tolist(), discs.radii.tolist(), strict=True)
+    if isinstance(shape, Lines):
+        # all in one path: a third of the bytes, and where faint lines cross they do not darken
+        tenths = np.round(shape.ends * 10).astype(np.int64)
+        rows = np.concatenate([tenths[:, 0], tenths[:, 1] - tenths[:, 0]], axis=1).tolist()
+        path = (
+            f'<path transform="scale(.1)" d="{"".join(f"M{x} {y}l{i} {j}" for x, y, i, j in rows)}" fill="none" '
+            f'stroke="{shape.colour}" stroke-width="{_number(shape.width * 10)}" stroke-linecap="round"/>\n'
+        )
+        return path if rows else ""
+    outline = f' stroke="{shape.outline}" stroke-width="{_number(shape.outline_width)}"' if shape.outline else ""
+    look = f' fill="{shape.fill or "none"}"{outline}'
+    places = zip(shape.centres.tolist(), shape.radii.tolist(), strict=True)
     circles = [f'<circle cx="{_number(x)}" cy="{_number(y)}" r="{_number(radius)}"' for (x, y), radius in places]
-    if len(circles) == 1 and not discs.titles:
+    if len(circles) == 1 and not shape.titles:
         return f"{circles[0]}{look}/>\n"
-    titles = [escape(clean(title)) for title in discs.titles] or [""] * len(circles)
+    titles = [escape(clean(title)) for title in shape.titles] or [""] * len(circles)
     titled = (f"{c}><title>{t}</title></circle>" if t else f"{c}/>" for c, t in zip(circles, titles, strict=True))
-    return f"<g{look}>{''.join(titled)}</g>\n"
+    return f"<g{look}>{''.join(titled)}</g>\n" if circles else ""
 
 
 def _number(value: float) -> str:

@@ -81,21 +81,21 @@ def _card(number: int, pattern: Pattern, drawing: str) -> str:
         f"<figcaption>{escape(example.graph.name)}</figcaption></figure>"
         for example in pattern.examples[:EXAMPLES_SHOWN]
     )
-    bars = []
-    counts = (pattern.in_class, pattern.of_class), (pattern.in_others, pattern.of_others)
-    whats = ("in this class", "for"), ("in the others", "against"), ("critical", "critical")
-    for (what, kind), (count, of) in zip(whats, (*counts, (pattern.critical, pattern.of_predicted)), strict=True):
+    bars = ""
+    for what, kind, count, of in (
+        ("in this class", "for", pattern.in_class, pattern.of_class),
+        ("in the others", "against", pattern.in_others, pattern.of_others),
+        ("critical", "critical", pattern.critical, pattern.of_predicted),
+    ):
         share = count / max(of, 1)
         bar = f'<td class="bar"><i class="{kind}" style="width:{100 * share:.1f}%"></i></td>'
         numbers = f'<td class="share">{escape(percent(share))}</td><td class="count">{count:,} of {of:,}</td>'
-        bars.append(f"<tr><th>{what}</th>{bar}{numbers}</tr>")
-    parts = {"NUMBER": str(number), "DRAWING": drawing, "EXAMPLES": examples, "BARS": "\n".join(bars)}
+        bars += f"<tr><th>{what}</th>{bar}{numbers}</tr>\n"
+    given_up = f" · {pattern.undecided:,} undecided graphs counted against it" if pattern.undecided else ""
+    parts = {"NUMBER": str(number), "DRAWING": drawing, "EXAMPLES": examples, "BARS": bars, "GIVEN_UP": given_up}
     parts |= {"NAME": escape(_capital(pattern.name)), "LIFT": times(pattern.lift)}
-    parts |= {"CHANCE": escape(chance(pattern.p_value)), "SMILES": "", "GIVEN_UP": ""}
-    if pattern.smiles:
-        parts["SMILES"] = f"<code>{escape(pattern.smiles)}</code>"
-    if pattern.undecided:
-        parts["GIVEN_UP"] = f" · {pattern.undecided:,} undecided graphs counted against it"
+    parts |= {"CHANCE": escape(chance(pattern.p_value))}
+    parts["SMILES"] = f"<code>{escape(pattern.smiles)}</code>" if pattern.smiles else ""
     return fill("patterns", parts, "card.html")
 
 
@@ -105,13 +105,11 @@ def _capital(text: str) -> str:
 
 
 def _draw_marked(graph: Graph, nodes: Any, size: tuple[int, int]) -> str:
-    marked = np.zeros(graph.n_nodes, bool)
-    marked[list(nodes)] = True
-    u, v = graph.edges.T
-    edges = marked[u] & marked[v]
+    marked = np.zeros(graph.n_nodes)
+    marked[list(nodes)] = 1.0
+    edges = marked[graph.edges].min(axis=1)
     critical: dict[str, Any] = {"critical_nodes": np.flatnonzero(marked), "critical_edges": np.flatnonzero(edges)}
-    importances = marked.astype(np.float64), edges.astype(np.float64)
-    return draw(graph, *importances, size=size, words=("the pattern", ""), **critical)
+    return draw(graph, marked, edges, size=size, words=("the pattern", ""), **critical)
 
 
 def draw_pattern(pattern: Pattern) -> str:
@@ -126,7 +124,14 @@ def draw_pattern(pattern: Pattern) -> str:
         molecule: Any = Chem.MolFromSmiles(pattern.smiles, sanitize=False)
         molecule.UpdatePropertyCache(strict=False)
         for atom in molecule.GetAtoms():
-            _label(atom)
+            # what to write: hydrogens except on carbon, Ar for an aromatic atom whose ring is not part of the fragment
+            is_carbon, is_aromatic = atom.GetSymbol() == "C", atom.GetIsAromatic()
+            written = atom.GetNumExplicitHs() if is_aromatic else atom.GetTotalNumHs()
+            atom.SetNumExplicitHs(0 if is_carbon else written)
+            atom.SetNoImplicit(True)
+            is_end = is_carbon and atom.GetDegree() <= 1
+            if is_end and not any(bond.GetIsAromatic() for bond in atom.GetBonds()):
+                atom.SetProp("_displayLabel", "Ar" if is_aromatic else "C")
         molecule.UpdatePropertyCache(strict=False)
         Chem.FastFindRings(molecule)
         rdDepictor.Compute2DCoords(molecule)
@@ -136,18 +141,6 @@ def draw_pattern(pattern: Pattern) -> str:
         drawer.FinishDrawing()
     text = re.sub(r"<\?xml.*?\?>\s*|<!--.*?-->\s*", "", drawer.GetDrawingText(), flags=re.DOTALL)
     return str(text)
-
-
-def _label(atom: Any) -> None:
-    """What to write: hydrogens except on carbon, Ar for an aromatic atom whose ring is not part of the fragment."""
-    is_carbon = atom.GetSymbol() == "C"
-    written = atom.GetNumExplicitHs() if atom.GetIsAromatic() else atom.GetTotalNumHs()
-    atom.SetNumExplicitHs(0 if is_carbon else written)
-    atom.SetNoImplicit(True)
-    if not is_carbon or atom.GetDegree() > 1:
-        return
-    if not any(bond.GetIsAromatic() for bond in atom.GetBonds()):
-        atom.SetProp("_displayLabel", "Ar" if atom.GetIsAromatic() else "C")
 
 
 def _as_drawn(occurrence: Occurrence) -> tuple[Graph, list[int]]:

@@ -1,9 +1,7 @@
 """The report of a run: a trained model and graphs -> index.html, structures.jsonl and figures/ in a folder."""
 
-from __future__ import annotations
-
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import chain, islice
 from pathlib import Path, PurePath
@@ -23,17 +21,15 @@ PAGE = "index.html"
 
 
 def write_explanations(
-    structures: Iterable[CriticalStructure], folder: Path, *, model: str, data: str, class_names: Sequence[str],
-    figures: int, title: str = "Critical structures", on_page: int | None = None, target: str = "",
-    parts: Mapping[str, str] | None = None,
-) -> Summary:  # fmt: skip
+    structures: Iterable[CriticalStructure], folder: Path, *, figures: int, on_page: int | None = None, **facts: Any
+) -> Summary:
     """Write the whole folder; returns the summary. The files are moved into place once all are written, the page last.
 
     With ``on_page``, only so many structures, the first, stay in memory and are shown on the page and in figures. All
-    are written to ``structures.jsonl``, and the summary is of all. ``parts``: by name, in which part graphs were.
+    are written to ``structures.jsonl``, and the summary is of all. ``facts``: what :func:`summarise` is told.
     """
     on_the_page: list[CriticalStructure] = []
-    facts: list[CriticalStructure] = []
+    bare: list[CriticalStructure] = []
     remaining = iter(structures)
     first = list(islice(remaining, 1))  # an error in the first structure comes before there is a folder
 
@@ -41,18 +37,16 @@ def write_explanations(
         for structure in chain(first, remaining):
             if on_page is None or len(on_the_page) < on_page:
                 on_the_page.append(structure.drawn())  # once, for page and figures
-            facts.append(_without_graph(structure))
+            bare.append(_without_graph(structure))
             yield structure
 
     with replacing_in(folder, first=MARK, last=PAGE) as temporary:
         write_structures(passing(), temporary / MARK)
-        known: dict[str, Any] = {"model": model, "data": data, "target": target, "parts": parts}
-        known["molecules"] = all(is_molecule(name_atoms(s.graph, PurePath(data).stem)) for s in on_the_page)
-        summary = summarise(facts, title=title, class_names=class_names, **known)
-        for number, structure in enumerate(on_the_page[:figures], 1):
-            named = replace(structure, graph=name_atoms(structure.graph, PurePath(data).stem))
-            named.draw(temporary / "figures" / f"{number:04d}-{file_name(structure.name)}.svg")
-        write_report(on_the_page, temporary, summary=summary, parts=parts)
+        named = [replace(s, graph=name_atoms(s.graph, PurePath(facts["data"]).stem)) for s in on_the_page]
+        summary = summarise(bare, molecules=all(is_molecule(s.graph) for s in named), **facts)
+        for number, structure in enumerate(named[:figures], 1):
+            structure.draw(temporary / "figures" / f"{number:04d}-{file_name(structure.name)}.svg")
+        write_report(on_the_page, temporary, summary=summary, parts=facts.get("parts"))
     return summary
 
 

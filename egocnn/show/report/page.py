@@ -3,36 +3,28 @@
 The data are compact and plain: lists of numbers travel as base64.
 """
 
-from __future__ import annotations
-
 import html
 from base64 import b64encode
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
-from functools import cache
-from hashlib import sha256
 from math import isfinite
 from pathlib import Path, PurePath
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
 from egocnn.data.arrays import Floats, Ints
 from egocnn.data.graphs import Graph
 from egocnn.data.molecules import ATOM, WORDS, by_first_words, name_atoms, shown_labels
-from egocnn.errors import DataError
 from egocnn.explain.patterns.names import groups_of
 from egocnn.explain.structure import CriticalStructure, wording
 from egocnn.files import finite_json, write_text
-from egocnn.show.assets import asset, fill
-from egocnn.show.drawing.layout import MOST_ATOMS, molecule_of
-from egocnn.show.drawing.layout import positions as layout
+from egocnn.show.assets import SCRIPTS, asset, fill, report_policy
+from egocnn.show.drawing.layout import MOST_ATOMS, molecule_of, positions
 from egocnn.show.drawing.molecules import TENTHS, line_work
-from egocnn.show.report.summary import Summary, sentences
+from egocnn.show.report.summary import Parts, Summary, sentences
 from egocnn.train.metrics import in_words
 
-Positions: TypeAlias = Callable[[Graph], Floats]
-Parts: TypeAlias = Mapping[str, str] | None
 LISTED = (
     *("name", "predicted", "probability", "explained", "spread", "true", "part"),
     *("smiles", "canonical", "nodes", "critical", "kept", "lost"),
@@ -40,11 +32,6 @@ LISTED = (
 """what the page lists, searches and sorts by, of all structures at once"""
 FINEST = 32767
 """numbers travel as 16-bit steps of the largest among them: four significant digits in 2.7 characters each"""
-SCRIPTS = (
-    *("cytoscape.min.js", "data.js", "smarts.js", "scene.js", "picture.js"),
-    *("gallery.js", "canvas.js", "viewer.js", "page.js"),
-)
-"""in the order in which they run"""
 PORTION = 48
 """structures that the page unpacks at a time: as many as it shows at a time"""
 
@@ -52,16 +39,14 @@ ESCAPES = {ord(c): f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"}
 
 
 def write_report(
-    structures: Sequence[CriticalStructure], folder: Path, *, summary: Summary, positions: Positions = layout,
-    parts: Parts = None,
-) -> Path:  # fmt: skip
+    structures: Sequence[CriticalStructure], folder: Path, *, summary: Summary, parts: Parts = None
+) -> Path:
     """Write ``index.html`` into the folder; returns its path.
 
-    ``positions`` places the nodes of a graph, (N, 2), y upwards, edges about as long as 1. ``parts``: by name, in which
-    part of the training data graphs were: train, validation or test.
+    ``parts``: by name, in which part of the training data graphs were: train, validation or test.
     """
     path = Path(folder) / "index.html"
-    write_text(path, page(encode(structures, summary, positions, parts), summary.title))
+    write_text(path, page(encode(structures, summary, parts), summary.title))
     return path
 
 
@@ -73,7 +58,7 @@ def page(data: dict[str, Any], title: str) -> str:
     element = '<script type="application/json" id="portion-{}">{}</script>'.format
     first, *rest = map(element, range(len(portions)), portions)
     parts = {
-        "POLICY": policy(),
+        "POLICY": report_policy(),
         "TITLE": html.escape(title),
         "DATA": embedded(head),
         **{"FIRST": first, "REST": "\n".join(rest)},
@@ -88,20 +73,7 @@ def embedded(data: Any) -> str:
     return text.translate(ESCAPES).encode("utf-8", "backslashreplace").decode("utf-8")
 
 
-@cache
-def policy() -> str:
-    """The page's content security policy: only its own scripts run, and nothing is fetched."""
-    hashes = (b64encode(sha256(asset("report", name).encode()).digest()).decode() for name in SCRIPTS)
-    allowed = " ".join(f"'sha256-{digest}'" for digest in hashes)
-    return (
-        f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; "  # cytoscape sets styles of its own
-        "img-src data: blob:; base-uri 'none'; form-action 'none'"
-    )
-
-
-def encode(
-    structures: Sequence[CriticalStructure], summary: Summary, positions: Positions, parts: Parts = None
-) -> dict[str, Any]:
+def encode(structures: Sequence[CriticalStructure], summary: Summary, parts: Parts = None) -> dict[str, Any]:
     """Everything that the page shows: in columns what it lists, by structure what it draws."""
     structures, labels = [structure.drawn().named() for structure in structures], dict[str, int]()
     data = PurePath(summary.data).stem
@@ -109,7 +81,7 @@ def encode(
     groups: dict[str, list[tuple[int, float]]] = {}  # the number of the molecule and the sum of contributions
     found = []
     for number, (structure, graph) in enumerate(zip(structures, graphs, strict=True)):
-        places = np.asarray(positions(graph))
+        places = positions(graph)
         found.append(_structure(structure, graph, places, labels) | {"part": (parts or {}).get(graph.name)})
         if (molecule := molecule_of(graph)) is not None:
             found[-1] |= _drawn(graph, molecule, places) | {"groups": (own := groups_of(molecule))}
@@ -130,8 +102,6 @@ def encode(
 
 def _structure(structure: CriticalStructure, graph: Graph, places: Floats, labels: dict[str, int]) -> dict[str, Any]:
     fidelity, trace = structure.fidelity, structure.trace
-    if places.shape != (graph.n_nodes, 2):
-        raise DataError(f"graph {graph.name!r}: positions must be ({graph.n_nodes}, 2), not {places.shape}")
     told = {name: _plain(getattr(structure, name)) for name in ("predicted", "probability", "explained", "spread")}
     # an empty structure holds no evidence, and none goes with it
     shares = fidelity if len(structure.critical_nodes) else None
@@ -174,7 +144,7 @@ def _drawn(graph: Graph, molecule: Any, places: Floats) -> dict[str, Any]:
         "atoms": packed_integers(np.array(told, np.int64).reshape(-1, 4) @ np.array([1, 128, 256, 2048])),
         "orders": packed_integers((np.array(orders) * 2).astype(np.int64)),  # an aromatic bond counts 1.5
     }
-    if np.isfinite(places).all() and 0 < len(places) <= MOST_ATOMS:  # of more, no letter could be read
+    if 0 < len(places) <= MOST_ATOMS:  # of more, no letter could be read
         at, strokes, letters, text = line_work(molecule, graph.edges, places)
         found |= {"positions": packed((at / TENTHS * [1, -1]).ravel()), "strokes": packed_integers(strokes)}
         found |= {"letters": text, "lettersAt": packed_integers(letters)}

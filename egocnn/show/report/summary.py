@@ -1,7 +1,5 @@
 """Critical structures -> the facts on top of a report: how good the model is, and how far to trust its explanations."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
@@ -11,13 +9,14 @@ from typing import Any, TypeAlias
 import numpy as np
 
 import egocnn
-from egocnn.explain.structure import CriticalStructure, Fidelity
+from egocnn.explain.structure import CriticalStructure
 from egocnn.explain.structure.wording import share
 from egocnn.train.metrics import scores_of
 
 BINS = 10  # of equal width in probability, for the calibration
 
 Bin: TypeAlias = tuple[float, float, int]  # mean stated probability, share that was right, graphs
+Parts: TypeAlias = Mapping[str, str] | None  # by name, in which part of the training data graphs were
 ByClass: TypeAlias = tuple[str, int, float, float | None, float | None]
 """explained class, graphs, share of them in which nothing stands out, evidence kept and lost (medians of the rest)"""
 
@@ -29,7 +28,7 @@ OF_ALL_CLASSES = ("log_loss", "roc_auc", "average_precision")  # Scores that nee
 class Summary:
     """The facts of a report; None, or empty, where the structures do not hold them."""
 
-    title: str
+    title: str = "Critical structures"
     model: str = ""  # the run's name
     data: str = ""
     target: str = ""  # what is predicted, where it has a name
@@ -55,14 +54,13 @@ class Summary:
     kept_change: float | None = None  # mean distance of the predicted value from that of the structure alone
     removed_change: float | None = None  # mean distance of the predicted value from that of the rest
     technique: str = ""
-    created: str = ""
-    version: str = ""
+    created: str = field(default_factory=lambda: date.today().isoformat())
+    version: str = egocnn.__version__
 
 
 def summarise(
-    structures: Sequence[CriticalStructure], *, class_names: Sequence[str] = (), title: str = "Critical structures",
-    created: date | None = None, parts: Mapping[str, str] | None = None, **facts: Any,
-) -> Summary:  # fmt: skip
+    structures: Sequence[CriticalStructure], *, class_names: Sequence[str] = (), parts: Parts = None, **facts: Any
+) -> Summary:
     """Work out the facts from the structures themselves; a fact that they do not hold stays None.
 
     ``facts`` are those that no structure holds: the model and the data. ``parts``: by name, the part of the training
@@ -73,18 +71,20 @@ def summarise(
     part_of = [(parts or {}).get(s.graph.name) for s in structures]
     tested = [s for s, part in zip(structures, part_of, strict=True) if part == "test"]
     facts |= {"tested": len(tested), "trained": sum(part not in (None, "test") for part in part_of)}
-    facts |= {"technique": ", ".join(dict.fromkeys(s.technique for s in structures))}
-    facts |= {"created": (created or date.today()).isoformat(), "version": egocnn.__version__}
-    facts |= _of_evidence(structures)
-    if any(isinstance(s.predicted, str) for s in structures) or class_names:
-        facts |= _of_classes(structures) | ({"class_names": tuple(class_names)} if class_names else {})
-        facts |= _calibration(tested or structures)
+    facts |= {"technique": ", ".join(dict.fromkeys(s.technique for s in structures))} | _of_evidence(structures)
+    # structures, none of them empty, whose fidelity is about the prediction, not about another class
+    present = [s for s in structures if len(s.critical_nodes) and s.explained in (None, s.predicted)]
+    measured = [(s.predicted, f) for s in present if (f := s.fidelity) and isfinite(f.kept) and isfinite(f.removed)]
+    if class_names or any(isinstance(s.predicted, str) for s in structures):
+        met = {name for s in structures for name in (s.predicted, s.graph.target) if isinstance(name, str)}
+        facts |= {"class_names": tuple(class_names or sorted(met))} | _calibration(tested or structures)
+        facts["kept"] = _mean([f.kept > 0.5 for _, f in measured])
+        facts["removed"] = _mean([f.removed <= 0.5 for _, f in measured])
     else:
-        moved = [(float(s.predicted), f) for s, f in _measured(structures)]
-        facts["kept_change"] = _mean([abs(value - f.kept) for value, f in moved])
-        facts["removed_change"] = _mean([abs(value - f.removed) for value, f in moved])
+        facts["kept_change"] = _mean([abs(float(value) - f.kept) for value, f in measured])
+        facts["removed_change"] = _mean([abs(float(value) - f.removed) for value, f in measured])
     scores = _scores(tested or structures, facts.get("class_names", ()))
-    return Summary(title=title, graphs=len(structures), scores=scores, **facts)
+    return Summary(graphs=len(structures), scores=scores, **facts)
 
 
 def sentences(summary: Summary) -> list[str]:
@@ -128,30 +128,20 @@ def _median(values: Iterable[float | None]) -> float | None:
 
 def _of_evidence(structures: Sequence[CriticalStructure]) -> dict[str, Any]:
     """Medians over the structures that are not empty, and how many are."""
+
+    def of(name: str, some: Sequence[CriticalStructure]) -> ByClass:
+        present = [s for s in some if len(s.critical_nodes)]
+        measured = [s.fidelity for s in present if s.fidelity is not None]
+        medians = _median(f.evidence_kept for f in measured), _median(f.evidence_lost for f in measured)
+        return name, len(some), 1 - len(present) / max(len(some), 1), *medians
+
+    _, count, nothing, kept, lost = of("", structures)
     names = sorted({str(s.explained) for s in structures if s.explained is not None})
-    of_class = {name: [s for s in structures if s.explained == name] for name in names}
-    _, _, nothing, kept, lost = _evidence("", structures)
     return {
-        "evidence_kept": kept,
-        "evidence_lost": lost,
+        **{"evidence_kept": kept, "evidence_lost": lost, "nothing": nothing if count else None},
         "size": _median(len(s.critical_nodes) / s.graph.n_nodes for s in structures if len(s.critical_nodes)),
-        "nothing": nothing if structures else None,
-        "by_class": tuple(_evidence(name, some) for name, some in of_class.items()),
+        "by_class": tuple(of(name, [s for s in structures if s.explained == name]) for name in names),
     }
-
-
-def _evidence(name: str, structures: Sequence[CriticalStructure]) -> ByClass:
-    present = [s for s in structures if len(s.critical_nodes)]
-    measured = [s.fidelity for s in present if s.fidelity is not None]
-    medians = _median(f.evidence_kept for f in measured), _median(f.evidence_lost for f in measured)
-    return name, len(structures), 1 - len(present) / max(len(structures), 1), *medians
-
-
-def _of_classes(structures: Sequence[CriticalStructure]) -> dict[str, Any]:
-    names = {name for s in structures for name in (s.predicted, s.graph.target) if isinstance(name, str)}
-    measured = [fidelity for _, fidelity in _measured(structures)]
-    kept, removed = _mean([f.kept > 0.5 for f in measured]), _mean([f.removed <= 0.5 for f in measured])
-    return {"class_names": tuple(sorted(names)), "kept": kept, "removed": removed}
 
 
 def _calibration(structures: Sequence[CriticalStructure]) -> dict[str, Any]:
@@ -183,9 +173,3 @@ def _scores(structures: Sequence[CriticalStructure], class_names: Sequence[str])
         of_two = scores_of(np.where(predicted == [[0], [1]], stated, 1 - stated).T, truth)
         found |= {name: value for name, value in of_two.items() if name in OF_ALL_CLASSES[1:]}
     return found
-
-
-def _measured(structures: Sequence[CriticalStructure]) -> list[tuple[CriticalStructure, Fidelity]]:
-    """Structures, none of them empty, whose fidelity is about the prediction, not about another class."""
-    about_prediction = [(s, s.fidelity) for s in structures if s.fidelity and s.explained in (None, s.predicted)]
-    return [(s, f) for s, f in about_prediction if len(s.critical_nodes) and isfinite(f.kept) and isfinite(f.removed)]

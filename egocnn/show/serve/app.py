@@ -7,8 +7,8 @@ import logging
 from typing import TYPE_CHECKING, Annotated, Any
 
 from egocnn import __version__
-from egocnn.errors import EgoCNNError, MissingExtraError
-from egocnn.show.assets import asset, fill, style
+from egocnn.errors import EgoCNNError
+from egocnn.show.assets import asset, fill, report_policy, style
 from egocnn.show.serve import settings
 from egocnn.show.serve.limits import Limits, RefusedError, refusal
 from egocnn.show.serve.pool import WorkerPool
@@ -35,11 +35,9 @@ UNREADABLE = {"description": "input that the model cannot read; the line says wh
 
 def build(pool: WorkerPool, config: ServeConfig) -> Limits:
     """The application with its limits around it; ``/openapi.json`` describes what it takes and gives."""
-    try:
-        from fastapi import FastAPI
-        from fastapi.responses import PlainTextResponse
-    except ImportError:
-        raise MissingExtraError("fastapi", "serve") from None
+    from fastapi import FastAPI
+    from fastapi.responses import PlainTextResponse
+
     description = "Predictions of one trained model, and the critical structure behind each."
     # no pages of documentation: they load scripts from elsewhere
     pages: dict[str, Any] = {"docs_url": None, "redoc_url": None}
@@ -95,8 +93,8 @@ def _add_explanations(app: "FastAPI", pool: WorkerPool) -> None:
     unreadable = UNREADABLE | {"model": ErrorMessage}
     as_json: dict[str, Any] = {"response_model": ExplainResponse, "responses": {422: unreadable}}
 
-    async def ask(request: ExplainJob | Plain, data: bytes = b"") -> tuple[Plain, bytes]:
-        return await asyncio.wrap_future(pool.submit(request, data))
+    async def ask(job: ExplainJob, file: UploadFile | None = None) -> bytes:
+        return await asyncio.wrap_future(pool.submit(job, b"" if file is None else await file.read()))
 
     def respond(answers: list[bytes]) -> Response:
         """Lists of answers, as JSON already, in one."""
@@ -108,15 +106,14 @@ def _add_explanations(app: "FastAPI", pool: WorkerPool) -> None:
         lines = [request.smiles] if isinstance(request.smiles, str) else request.smiles
         check_rings(lines)
         whole = ExplainJob(lines=tuple(lines), **request.model_dump(exclude={"smiles"}))
-        return respond([(await ask(job))[1] for job in whole.portions(settings.MOST_AT_ONCE)])
+        return respond([await ask(job) for job in whole.portions(settings.MOST_AT_ONCE)])
 
     @app.post("/explain/file", summary="Explain a file of graphs", **as_json)
     async def explain_file(
         file: Annotated[UploadFile, File(description=f"a file whose name ends in {', '.join(settings.FILE_SUFFIXES)}")],
         explained: Annotated[str | None, Form(description="the class to explain; by default the predicted one")] = None,
     ) -> Response:
-        wish = {"report": False, "name": file.filename or "", "explained": explained or None}
-        return respond([(await ask(wish, await file.read()))[1]])
+        return respond([await ask(ExplainJob(file=file.filename or "", explained=explained or None), file)])
 
     summary = "A whole report on molecules, or on a file of graphs"
 
@@ -126,10 +123,11 @@ def _add_explanations(app: "FastAPI", pool: WorkerPool) -> None:
         file: Annotated[UploadFile | None, File(description="instead of molecules: a file of graphs")] = None,
     ) -> HTMLResponse:
         if file is not None and file.filename:
-            said, text = await ask({"report": True, "name": file.filename}, await file.read())
+            job = ExplainJob(report=True, file=file.filename)
         else:
-            said, text = await ask({"report": True, "lines": typed_lines(smiles)})
-        return HTMLResponse(text, headers={"content-security-policy": f"{said['policy']}; frame-ancestors 'none'"})
+            job, file = ExplainJob(report=True, lines=tuple(typed_lines(smiles))), None
+        policy = f"{report_policy()}; frame-ancestors 'none'"
+        return HTMLResponse(await ask(job, file), headers={"content-security-policy": policy})
 
 
 def _handle_errors(app: "FastAPI") -> None:

@@ -8,8 +8,8 @@ import logging
 import time
 from base64 import b64decode
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator, Mapping, MutableMapping
-from contextlib import contextmanager, nullcontext, suppress
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from contextlib import suppress
 from hmac import compare_digest
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -62,24 +62,50 @@ class Limits:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        began, status = time.perf_counter(), 499  # as proxies call it: the sender has gone before the answer
+        from starlette.datastructures import MutableHeaders
 
-        async def noting(message: Message) -> None:
+        began, status, is_coming = time.perf_counter(), 0, True
+
+        async def receive_on() -> Message:
+            nonlocal is_coming
+            message = await receive()
+            is_coming = message.get("more_body", False)
+            return message
+
+        async def send_on(message: Message) -> None:
             nonlocal status
-            status = message.get("status", status)
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                headers = MutableHeaders(scope=message)
+                for name, value in HEADERS.items():
+                    headers.setdefault(name, value)
             await send(message)
 
         try:
-            await self._answer(scope, receive, noting)
+            refused = await self._refusal(scope, receive_on, send_on)
+            if refused is not None and not status:
+                await send_on(
+                    {"type": "http.response.start", "status": refused.status_code, "headers": refused.raw_headers}
+                )
+                await send_on({"type": "http.response.body", "body": refused.body, "more_body": True})
+                # a connection that is closed with something unread is reset, and the answer lost with it
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(self._config.receive_seconds):
+                        while is_coming and refused.status_code == 413:
+                            await receive_on()
+                await send_on({"type": "http.response.body"})
         finally:
-            seconds = time.perf_counter() - began
-            self._answered[status] += 1
-            self._seconds += seconds
-            if self._config.log:
-                from egocnn.data.sources.text import one_line  # it imports numpy, which the server does without
+            self._note(scope, status or 499, time.perf_counter() - began)
 
-                said = one_line(f"{(scope.get('client') or ['?'])[0]} {scope['method']} {scope['path']}")
-                logging.getLogger("egocnn").warning("%s %d %.3f s", said, status, seconds)
+    def _note(self, scope: Message, status: int, seconds: float) -> None:
+        """Count an answer, and log it; 499, as proxies call it: the sender has gone before the answer."""
+        self._answered[status] += 1
+        self._seconds += seconds
+        if self._config.log:
+            from egocnn.data.sources.text import one_line  # it imports numpy, which the server does without
+
+            said = one_line(f"{(scope.get('client') or ['?'])[0]} {scope['method']} {scope['path']}")
+            logging.getLogger("egocnn").warning("%s %d %.3f s", said, status, seconds)
 
     def metrics(self, waiting: int) -> str:
         """What has been answered, in the text format of Prometheus; ``waiting``: requests in the queue."""
@@ -87,18 +113,8 @@ class Limits:
         lines += [f"egocnn_request_seconds_sum {self._seconds:.6f}", f"egocnn_workers {self._config.workers}"]
         return "\n".join([*lines, f"egocnn_requests_inside {self._inside}", f"egocnn_queue {waiting}", ""])
 
-    async def _answer(self, scope: Message, receive: Receive, send: Send) -> None:
-        started = False
-
-        async def send_on(message: Message) -> None:
-            nonlocal started
-            if message["type"] == "http.response.start":
-                started = True
-                given = list(message.get("headers", ()))
-                names = {name.lower().decode("latin-1") for name, _ in given}
-                more = [(name.encode(), value.encode()) for name, value in HEADERS.items() if name not in names]
-                message["headers"] = given + more
-            await send(message)
+    async def _refusal(self, scope: Message, receive: Receive, send: Send) -> JSONResponse | None:
+        """Let the application answer within its limits; where one of them is passed, what to say."""
 
         async def replay() -> Message:
             return {"type": "http.request", "body": body.pop()} if body else await receive()
@@ -107,56 +123,46 @@ class Limits:
             self._check(scope)
             body = [await self._body(receive)]
             async with asyncio.timeout(self._config.seconds):
-                with nullcontext() if scope["path"] in ("/health", "/metrics") else self._place():
-                    await self._app(scope, replay, send_on)
+                await self._pass_on(scope, replay, send)
         except RefusedError as refused:
-            answer = refusal(refused.status, str(refused))
+            return refusal(refused.status, str(refused))
         except TimeoutError:
-            answer = refusal(503, f"this took longer than {self._config.seconds:g} seconds; send less")
+            return refusal(503, f"this took longer than {self._config.seconds:g} seconds; send less")
         except asyncio.CancelledError:
-            answer = refusal(503, "the server is being stopped")
-        else:
-            return
-        if not started and answer.status_code == 413:
-            # a connection that is closed with something unread is reset, and the answer lost with it
-            await send_on({"type": "http.response.start", "status": 413, "headers": answer.raw_headers})
-            await send_on({"type": "http.response.body", "body": answer.body, "more_body": True})
-            with suppress(TimeoutError):
-                async with asyncio.timeout(self._config.receive_seconds):
-                    while (await receive()).get("more_body"):
-                        pass
-            await send_on({"type": "http.response.body"})
-        elif not started:
-            await answer(scope, receive, send_on)
+            return refusal(503, "the server is being stopped")
+        return None
 
-    @contextmanager
-    def _place(self) -> Iterator[None]:
-        if self._inside >= self._config.waiting:
+    async def _pass_on(self, scope: Message, receive: Receive, send: Send) -> None:
+        takes_place = scope["path"] not in ("/health", "/metrics")
+        if takes_place and self._inside >= self._config.waiting:
             raise RefusedError(503, "too many requests at a time; try again in a moment")
-        self._inside += 1
+        self._inside += takes_place
         try:
-            yield
+            await self._app(scope, receive, send)
         finally:
-            self._inside -= 1
+            self._inside -= takes_place
 
     def _check(self, scope: Message) -> None:
-        headers = {name.lower(): value for name, value in scope["headers"]}
+        from starlette.datastructures import Headers
+
+        headers = Headers(scope=scope)
         # a page elsewhere can have a name of its own resolve to this machine: its visitors' browsers then ask us
-        host = headers.get(b"host", b"").decode("latin-1").lower()
+        host = headers.get("host", "").lower()
         name = host[1 : host.find("]")] if host.startswith("[") else host.partition(":")[0]
         if self._config.host in LOCAL and name not in LOCAL:
             raise RefusedError(400, "this server answers to localhost alone; --host lets others in")
         if scope["method"] not in ("GET", "HEAD") and not _is_own(headers):
             raise RefusedError(403, "a page of another site may not send anything here")
         if self._config.secret and scope["path"] != "/health":
-            self._check_token(headers.get(b"authorization", b""))
-        length = headers.get(b"content-length", b"0")
-        self._check_size(int(length) if length.isdigit() else 0)
+            self._check_token(headers.get("authorization", ""))
+        length = headers.get("content-length", "0")
+        self._check_size(int(length) if length.isdecimal() else 0)
 
-    def _check_token(self, given: bytes) -> None:
+    def _check_token(self, given: str) -> None:
         """``Bearer TOKEN``, or the password that a browser asks for, whatever the name beside it"""
-        kind, _, said = given.partition(b" ")
-        if kind.lower() == b"basic":
+        kind, _, text = given.partition(" ")
+        said = text.encode("latin-1")
+        if kind.lower() == "basic":
             with suppress(ValueError):
                 said = b64decode(said).partition(b":")[2]
         if not compare_digest(said, self._config.secret.encode()):
@@ -190,12 +196,12 @@ class Limits:
             self._arriving -= len(body)
 
 
-def _is_own(headers: Mapping[bytes, bytes]) -> bool:
+def _is_own(headers: Mapping[str, str]) -> bool:
     """Whether a request comes from our own page, or from no page at all: browsers say which."""
-    if site := headers.get(b"sec-fetch-site"):
-        return site in (b"same-origin", b"none")
-    origin = headers.get(b"origin")
-    return origin is None or origin.partition(b"://")[2].lower() == headers.get(b"host", b"").lower()
+    if site := headers.get("sec-fetch-site"):
+        return site in ("same-origin", "none")
+    origin = headers.get("origin")
+    return origin is None or origin.partition("://")[2].lower() == headers.get("host", "").lower()
 
 
 def refusal(status: int, reason: str, headers: Mapping[str, str] | None = None) -> JSONResponse:

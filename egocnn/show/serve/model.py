@@ -3,13 +3,12 @@
 import re
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path, PurePath
 
 from egocnn.config import ReadConfig
-from egocnn.data.arrays import Floats
-from egocnn.data.graphs import Graph, Graphs
+from egocnn.data.graphs import Graphs
 from egocnn.data.molecules import ATOM, WORDS
 from egocnn.data.schema import SEPARATOR
 from egocnn.data.sources.smiles import from_smiles
@@ -19,10 +18,9 @@ from egocnn.errors import DataError
 from egocnn.explain import explain
 from egocnn.explain.structure import CriticalStructure, wording
 from egocnn.model import Model
-from egocnn.show.drawing.layout import positions
 from egocnn.show.report import summarise
 from egocnn.show.report.folder import file_name
-from egocnn.show.report.page import encode, is_molecule, page
+from egocnn.show.report.page import encode, page
 from egocnn.show.serve import settings
 from egocnn.show.serve.settings import Deliver, ExplainJob, Plain
 from egocnn.show.streaming import read_as_trained
@@ -116,44 +114,42 @@ class ServedModel:
                 raise DataError(f"{count} {what}; {most} are explained at a time, and egocnn explain takes more")
         return check_familiar(self.predictor.encoder, graphs, warn=False)  # each answer names what was not known
 
-    def answer(self, jobs: Sequence[ExplainJob], deliver: Deliver) -> None:
-        """Explain the molecules of all jobs, whose wishes are equal, in one call; deliver each as soon as it is drawn.
-        A job with a line at fault is refused, and no other."""
-        read: list[tuple[ExplainJob, Graphs]] = []
+    def answer(self, jobs: Sequence[ExplainJob], deliver: Deliver, data: bytes = b"") -> None:
+        """Explain the graphs of all jobs, whose wishes are equal, in one call; deliver each as soon as it is drawn.
+        A job with a line at fault is refused, and no other. ``data``: what is in the file that the only job names."""
+        read: dict[ExplainJob, Graphs] = {}
         for job in jobs:
             try:
-                read.append((job, self.read_lines(job.lines, job.first)))
+                lines, file = job.lines, job.file
+                read[job] = self.read_lines(lines, job.first) if file is None else self.read_file(file, data)
             except Exception as error:
                 deliver(job, error)
-        if read:
-            answers = self.answers(Graphs.concat([graphs for _, graphs in read]), read[0][0])
-            for job, graphs in read:
-                deliver(job, list(islice(answers, len(graphs))))
+        if not read:
+            return
+        answers = self._answers(Graphs.concat(list(read.values())), next(iter(read)))
+        for job, graphs in read.items():
+            deliver(job, self._report(graphs, job) if job.report else list(islice(answers, len(graphs))))
 
-    def answers(self, graphs: Graphs, job: ExplainJob) -> Iterator[Plain]:
+    def _answers(self, graphs: Graphs, job: ExplainJob) -> Iterator[Plain]:
         """Explain graphs as the job wishes."""
-        structures = self._explain(graphs, job)
-        for structure, row in zip(structures, self._probabilities(graphs, structures), strict=True):
-            yield self._plain(structure, row, job.picture)
+        structures, names = self._explain(graphs, job), self.predictor.class_names
+        # of two classes the other has the rest: this saves a pass over the graphs
+        likely = [(structure.predicted, structure.probability or 0.0) for structure in structures]
+        every = [[p if name == predicted else 1 - p for name in names] for predicted, p in likely]
+        if len(names) > 2:
+            every = self.predictor.predictions(graphs, device=self.device).tolist()
+        for structure, probabilities in zip(structures, every, strict=True):
+            yield self._plain(structure, probabilities, job.picture)
 
-    def report(self, graphs: Graphs, data: str) -> str:
+    def _report(self, graphs: Graphs, job: ExplainJob) -> str:
         """One self-contained HTML page about these graphs."""
-        structures = self._explain(graphs, ExplainJob())
+        structures = self._explain(graphs, job)
+        data = "SMILES typed in" if job.file is None else PurePath(job.file).name
         summary = summarise(structures, model=self.name, data=data, class_names=self.predictor.class_names)
-        return page(encode(structures, summary, _places), summary.title)
+        return page(encode(structures, summary), summary.title)
 
     def _explain(self, graphs: Graphs, job: ExplainJob) -> list[CriticalStructure]:
         return explain(self.predictor, graphs, classes=job.explained, fidelity=job.fidelity, device=self.device)
-
-    def _probabilities(self, graphs: Graphs, structures: Sequence[CriticalStructure]) -> list[list[float]]:
-        """(G, C) probabilities of all classes, or (G, 0) where the model predicts a value"""
-        names = self.predictor.class_names
-        if len(names) > 2:
-            predicted: list[list[float]] = self.predictor.predictions(graphs, device=self.device).tolist()
-            return predicted
-        # of two classes the other has the rest: this saves a pass over the graphs
-        likely = [(structure.predicted, structure.probability or 0.0) for structure in structures]
-        return [[p if name == predicted else 1 - p for name in names] for predicted, p in likely]
 
     def _plain(self, structure: CriticalStructure, probabilities: Sequence[float], picture: bool) -> Plain:
         graph, known = structure.graph, self.predictor.encoder
@@ -172,16 +168,5 @@ class ServedModel:
             "explained": plain["class"],
             "node_labels": labels,
             "unseen_labels": sorted(unseen),
-            "svg": structure.draw() if picture and _is_drawn(graph) else None,
+            "svg": structure.draw() if picture and graph.n_nodes <= settings.MOST_DRAWN else None,
         }
-
-
-def _places(graph: Graph) -> Floats:
-    """Where a report draws the nodes; a giant molecule is laid out as any other graph."""
-    return positions(graph if _is_drawn(graph) else replace(graph, smiles=None, node_label=None))
-
-
-def _is_drawn(graph: Graph) -> bool:
-    """Not giants, nor molecules of so many rings that RDKit would not be done with them."""
-    rings = len(graph.edges) - graph.n_nodes + 1 if is_molecule(graph) else 0
-    return graph.n_nodes <= settings.MOST_DRAWN and rings <= settings.MOST_RINGS

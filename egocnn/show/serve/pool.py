@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -88,19 +88,14 @@ def start_process(target: Callable[..., None], *arguments: Any, **named: Any) ->
     return Worker(ours, end)
 
 
-Answer = tuple[Plain, bytes]
-
-
 @dataclass(eq=False, slots=True)
 class _Waiting:
-    request: ExplainJob | Plain
+    job: ExplainJob
     data: bytes
-    wishes: object  # equal for those that one call can answer
-    lines: int
-    is_quick: bool
-    future: Future[Answer]
+    is_alone: bool  # answered with no other
+    future: Future[bytes] = field(default_factory=Future)
 
-    def settle(self, answer: Answer | Exception) -> None:
+    def settle(self, answer: bytes | Exception) -> None:
         with suppress(InvalidStateError):  # whoever asked has gone
             if isinstance(answer, Exception):
                 self.future.set_exception(answer)
@@ -118,22 +113,20 @@ class WorkerPool:
         self._workers: set[Worker] = set()
         self._changed, self._closed = threading.Condition(), threading.Event()
         self._lock = threading.Lock()  # of the workers: to start or end one takes longer than others may wait
-        first, *others = [self._launched() for _ in range(workers)]
+        launched = [self._launched() for _ in range(workers)]  # all load at the same time
         try:
-            self.about = first.load()
+            self.about = launched[0].load()
         except BaseException:
             self.close()
             raise
-        for number, worker in enumerate((first, *others)):
+        for number, worker in enumerate(launched):
             # of several workers the last is kept free for what is quick
-            given = worker, number == 0, number > 0 and number == workers - 1
+            given = worker, number == 0, 0 < number == workers - 1
             threading.Thread(target=self._work, args=given, daemon=True).start()
 
-    def submit(self, request: ExplainJob | Plain, data: bytes = b"") -> Future[Answer]:
-        """What the worker says and sends, or why it does not; a future that is cancelled loses its place."""
-        is_quick = isinstance(request, ExplainJob) and request.is_quick
-        wishes, lines = (request.wishes, len(request.lines)) if isinstance(request, ExplainJob) else (None, 0)
-        waiting = _Waiting(request, data, wishes if is_quick else object(), lines, is_quick, Future())
+    def submit(self, job: ExplainJob, data: bytes = b"") -> Future[bytes]:
+        """What the worker sends, or why it does not; a future that is cancelled loses its place."""
+        waiting = _Waiting(job, data, is_alone=not job.is_quick)
         with self._changed:
             if self._closed.is_set():
                 waiting.settle(RefusedError(503, "the server is being stopped"))
@@ -171,17 +164,18 @@ class WorkerPool:
         with self._changed:
             while not self._closed.is_set():
                 self._waiting = [one for one in self._waiting if not one.future.done()]  # not cancelled
-                first = next((one for one in self._waiting if one.is_quick or not only_quick), None)
+                first = next((one for one in self._waiting if one.job.is_quick or not only_quick), None)
                 if first is None:
                     self._changed.wait()
                     continue
                 if not worker.is_alive:
                     return []
-                batch, room = [first], MOST_IN_BATCH - first.lines
-                for one in self._waiting:
-                    if one is not first and one.wishes == first.wishes and one.lines <= room:
+                batch, room = [first], MOST_IN_BATCH - len(first.job.lines)
+                others = [] if first.is_alone else [one for one in self._waiting if not one.is_alone]
+                for one in others:
+                    if one is not first and one.job.wishes == first.job.wishes and len(one.job.lines) <= room:
                         batch.append(one)
-                        room -= one.lines
+                        room -= len(one.job.lines)
                 self._waiting = [one for one in self._waiting if one not in batch]
                 return batch
         return None
@@ -191,23 +185,20 @@ class WorkerPool:
         unanswered = dict(enumerate(batch))
 
         def take(said: Plain, answer: bytes) -> None:
-            found: Answer | Exception = (said, answer)
+            found: bytes | Exception = answer
             if "error" in said:
                 why, status = said["error"], said["status"]
                 found = RuntimeError(why) if status == 500 else RefusedError(status, why)
             unanswered.pop(said["job"]).settle(found)
 
-        jobs = [asdict(one.request) for one in batch if isinstance(one.request, ExplainJob)]
-        first = batch[0].request
         try:
-            request = {"jobs": jobs} if isinstance(first, ExplainJob) else first
-            return worker.ask(request, batch[0].data, self._seconds, take)
+            return worker.ask({"jobs": [asdict(one.job) for one in batch]}, batch[0].data, self._seconds, take)
         except LostError as lost:
             with self._changed:
                 for one in unanswered.values():
                     if len(batch) == 1 or self._closed.is_set():
                         one.settle(RefusedError(422, str(lost)))
-                    one.wishes = object()  # like no other's
+                    one.is_alone = True
                 self._waiting[:0] = unanswered.values()
                 self._changed.notify_all()
         except Exception as error:  # goes to everyone who still waits

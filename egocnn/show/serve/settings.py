@@ -66,10 +66,12 @@ Plain: TypeAlias = dict[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ExplainJob:
-    """Molecules as lines of text, and how to explain them."""
+    """Molecules as lines of text, or a file whose bytes come beside the job, and what is wished about them."""
 
     lines: tuple[str, ...] = ()  # SMILES, each with the name after it, if it has one
     first: int = 1  # number of the first line, for the message about a line that is no molecule
+    file: str | None = None  # name of the file that is read instead of lines
+    report: bool = False  # a whole page, not an answer for each graph
     explained: str | None = None  # the class to explain; None: the predicted one
     fidelity: bool = True
     picture: bool = True
@@ -82,7 +84,8 @@ class ExplainJob:
     @property
     def is_quick(self) -> bool:
         """Whether nothing in it is so long that others should not be made to wait for it."""
-        return max(map(len, self.lines), default=0) <= MOST_QUICK
+        is_short = max(map(len, self.lines), default=0) <= MOST_QUICK
+        return is_short and self.file is None and not self.report
 
     @property
     def wishes(self) -> tuple[str | None, bool, bool]:

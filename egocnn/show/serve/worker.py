@@ -8,7 +8,7 @@ import signal
 import traceback
 from contextlib import suppress
 from multiprocessing.connection import Connection
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from egocnn.errors import EgoCNNError, MissingExtraError
@@ -70,20 +70,19 @@ def answer_requests(
 def _answer(connection: Connection, model: ServedModel, request: Plain, data: bytes) -> bool:
     """Send an answer for each job of the request; whether memory ran out."""
     from egocnn.nn.memory import is_out_of_memory
-    from egocnn.show.report.page import policy
 
-    jobs = [ExplainJob(**job | {"lines": tuple(job["lines"])}) for job in request.get("jobs", ())]
+    jobs = [ExplainJob(**job | {"lines": tuple(job["lines"])}) for job in request["jobs"]]
     number = {job: place for place, job in enumerate(jobs)}
     exhausted = False
 
     def deliver(job: ExplainJob, answer: Any) -> None:
-        place = number.pop(job)
         if isinstance(answer, Exception):
-            refuse(place, answer)
-        else:
-            send(connection, {"job": place}, json.dumps(answer, allow_nan=False).encode())
+            refuse(job, answer)
+            return
+        text = answer if isinstance(answer, str) else json.dumps(answer, allow_nan=False)
+        send(connection, {"job": number.pop(job)}, text.encode())
 
-    def refuse(place: int, error: Exception) -> None:
+    def refuse(job: ExplainJob, error: Exception) -> None:
         nonlocal exhausted
         status, reason = 500, "".join(traceback.format_exception(error))  # for the server's log, not for the sender
         if isinstance(error, EgoCNNError):
@@ -91,25 +90,15 @@ def _answer(connection: Connection, model: ServedModel, request: Plain, data: by
         if isinstance(error, MemoryError) or is_out_of_memory(error):
             exhausted = True
             status, reason = 422, "this takes more memory than a request may; send less"
-        send(connection, {"job": place, "status": status, "error": reason})
+        send(connection, {"job": number.pop(job), "status": status, "error": reason})
 
     try:
-        if jobs:
-            model.answer(jobs, deliver)
-            return exhausted
-        is_typed = "lines" in request
-        graphs = model.read_lines(request["lines"]) if is_typed else model.read_file(request["name"], data)
-        if request["report"]:
-            text = model.report(graphs, "SMILES typed in" if is_typed else PurePath(request["name"]).name)
-            send(connection, {"job": 0, "policy": policy()}, text.encode())
-        else:
-            answers = list(model.answers(graphs, ExplainJob(explained=request["explained"])))
-            send(connection, {"job": 0}, json.dumps(answers, allow_nan=False).encode())
+        model.answer(jobs, deliver, data)
     except (BrokenPipeError, ConnectionResetError):
         raise  # the server has gone
     except Exception as error:  # goes to everyone who still waits
-        for place in list(number.values()) or [0]:
-            refuse(place, error)
+        for job in list(number):
+            refuse(job, error)
     return exhausted
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import chain, islice
@@ -22,7 +21,7 @@ from egocnn.errors import ConfigError, DataError, DivergedError
 from egocnn.nn.batch import Batchable
 from egocnn.nn.device import choose_device
 from egocnn.nn.predict import predict_each
-from egocnn.study.cluster import library_versions, name_machine, one_thread, peak_megabytes, run_jobs
+from egocnn.study.cluster import library_versions, name_machine, peak_megabytes, run_jobs
 from egocnn.study.crossval.folds import Combine, FoldTask, Protocol, digest_of_folds, make_tasks
 from egocnn.study.crossval.other_models import EGO_CNN, AnyModel, classifier_fold, name_of
 from egocnn.study.crossval.record import SECONDS, CrossValidation, Fold, FoldRun, PartialRecord, fingerprint, state
@@ -346,9 +345,8 @@ def _folds(settings: FoldSettings, tasks: Sequence[FoldTask], there: int, *, sta
     execution = settings.execution
     each = sum(map(len, tasks[0].seeds)) * settings.train.networks * settings.train.epochs
     if not stacked and (execution.ray is not None or execution.jobs not in (None, 1)):
-        sent = (replace(settings, execution=execution.silent),)
-        calls = [(task, True) for task in tasks]
-        found = run_jobs(_fold, calls, shared=sent, jobs=execution.jobs, ray=execution.ray)
+        job = partial(_fold, replace(settings, execution=execution.silent))
+        found = run_jobs(job, [(task,) for task in tasks], jobs=execution.jobs, ray=execution.ray)
         for number, fold in enumerate(found, start=1):
             execution.progress((there + number) * each)
             yield fold
@@ -363,8 +361,7 @@ def _folds(settings: FoldSettings, tasks: Sequence[FoldTask], there: int, *, sta
         execution.progress((there + first + len(some)) * each)
 
 
-def _fold(settings: FoldSettings, task: FoldTask, is_one_of_many: bool = False) -> Fold:
-    with one_thread() if is_one_of_many else nullcontext():
-        if isinstance(settings.model, ModelConfig):
-            return ego_fold(settings, task)
-        return classifier_fold(settings.graphs.whole(), task, settings.model, settings.train)
+def _fold(settings: FoldSettings, task: FoldTask) -> Fold:
+    if isinstance(settings.model, ModelConfig):
+        return ego_fold(settings, task)
+    return classifier_fold(settings.graphs.whole(), task, settings.model, settings.train)

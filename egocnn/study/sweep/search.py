@@ -9,9 +9,10 @@ import hashlib
 import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import date
+from functools import partial
 from itertools import groupby, product
 from operator import itemgetter
 from pathlib import Path
@@ -23,7 +24,7 @@ from egocnn.data.graphs import Graphs
 from egocnn.errors import ConfigError, DivergedError, RunError
 from egocnn.files import check_is_no_file, write_json, write_text
 from egocnn.nn.device import choose_device
-from egocnn.study.cluster import connected, library_versions, name_machine, one_thread, run_jobs
+from egocnn.study.cluster import connected, library_versions, name_machine, run_jobs
 from egocnn.study.crossval import Protocol, cross_validate, read_record
 from egocnn.study.crossval.folds import FoldTask, derived, digest_of_folds, make_tasks, split_off_validation
 from egocnn.study.crossval.record import SECONDS, fingerprint, other_settings, read_plain
@@ -165,9 +166,8 @@ def _score_all(
     if execution.is_stacked(settings.graphs, choose_device(settings.train.device)):
         results = _score_stacked(settings, missing)
     else:
-        is_one_of_many = execution.ray is not None or (execution.jobs or 1) > 1
-        shared = (replace(settings, execution=execution.silent), is_one_of_many)
-        results = run_jobs(score_pair, missing, shared=shared, jobs=execution.jobs, ray=execution.ray)
+        job = partial(score_pair, replace(settings, execution=execution.silent))
+        results = run_jobs(job, missing, jobs=execution.jobs, ray=execution.ray)
     try:
         for number, score in results:
             saved.add(points[number], score)
@@ -183,14 +183,11 @@ def _score_all(
     return found
 
 
-def score_pair(
-    settings: FoldSettings, is_one_of_many: bool, number: int, point: GridPoint, task: FoldTask
-) -> tuple[int, PairScore]:
+def score_pair(settings: FoldSettings, number: int, point: GridPoint, task: FoldTask) -> tuple[int, PairScore]:
     """One job: the score of a setting on a fold, and the number of the setting."""
     started = time.perf_counter()
     score = parameters = None
-    # a learning rate too large is a result, no reason to stop
-    with one_thread() if is_one_of_many else nullcontext(), suppress(DivergedError):
+    with suppress(DivergedError):  # a learning rate too large is a result, no reason to stop
         fold = ego_fold(replace(settings, model=point.model, train=point.train), task)
         score, parameters = fold.score, fold.parameters
     seconds = round(time.perf_counter() - started, 3)

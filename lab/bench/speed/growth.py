@@ -11,11 +11,10 @@ import torch
 from torch import Tensor
 
 from egocnn.nn.engines import Neighbours, ego_conv, ego_conv_reference
-from lab.bench.speed.layer import REFERENCE
-from lab.bench.tools.ceilings import Precision, dtype_of
-from lab.bench.tools.problems import neighbour_table
+from lab.bench.speed.layer import REFERENCE, LayerProblem
+from lab.bench.tools.ceilings import Precision
 from lab.bench.tools.systems import OURS, BenchSettings, TimedCase, TimedSystem, measure_systems, significant
-from lab.bench.tools.timing import Work, input_sets
+from lab.bench.tools.timing import Work
 from lab.tables.growth.curve import slope
 
 Size = Literal["nodes", "k", "width", "layers"]
@@ -95,21 +94,19 @@ def _builder(
     point: SizePoint, precision: Precision, setting: BenchSettings, layer_of: Callable[[Tensor], Layer]
 ) -> Callable[[], list[Work]]:
     """All neighbours are present: what is varied is then all that changes."""
-
-    def random(*shape: int, number: int, scale: float = 1.0) -> Tensor:
-        values = torch.randn(*shape, device=setting.device, generator=setting.generator(number)) * scale
-        return values.to(dtype_of(precision)).requires_grad_()
+    nodes, k, width = point.nodes, point.k, point.width
+    problem = LayerProblem(nodes=nodes, k=k, width=width, density="full", precision=precision, setting=setting)
 
     def work(number: int) -> Work:
-        scale = 1 / math.sqrt((point.k + 1) * point.width)
-        layer = layer_of(neighbour_table(point.nodes, point.k, "full", setting.generator(number)))
-        x = random(point.nodes, point.width, number=number)
+        scale = 1 / math.sqrt((k + 1) * width)
+        layer = layer_of(problem.table(number))
+        x = problem.random(nodes, width, number=number).requires_grad_()
         weights = [
-            random(point.k + 1, point.width, point.width, number=number + 100 * i, scale=scale)
+            problem.random(k + 1, width, width, number=number + 100 * i, scale=scale).requires_grad_()
             for i in range(1, point.layers + 1)
         ]
-        bias = random(point.width, number=number + 50)
-        arriving = random(point.nodes, point.width, number=number + 60).detach()
+        bias = problem.random(width, number=number + 50).requires_grad_()
+        arriving = problem.random(nodes, width, number=number + 60)
 
         def both() -> object:
             h = x
@@ -119,8 +116,7 @@ def _builder(
 
         return both
 
-    set_bytes = point.nodes * point.width * dtype_of(precision).itemsize
-    return lambda: [work(number) for number in range(input_sets(setting.device, set_bytes))]
+    return lambda: [work(number) for number in range(problem.sets)]
 
 
 def _ours(table: Tensor) -> Layer:

@@ -65,11 +65,7 @@ def warm_up(works: Sequence[Work], *, wall: bool) -> float:
     run_round(works)
     took = 0.0
     for _ in range(1 if wall else WARM_UP - 1):
-        torch.cuda.synchronize()
-        started = time.perf_counter()
-        run_round(works)
-        torch.cuda.synchronize()
-        took = time.perf_counter() - started
+        took = seconds_of(works)
         if took > SLOW:
             break
     return took
@@ -102,6 +98,15 @@ def run_round(works: Sequence[Work]) -> None:
         work()
 
 
+def seconds_of(works: Sequence[Work]) -> float:
+    """Of one round on a GPU by the clock."""
+    torch.cuda.synchronize()
+    started = time.perf_counter()
+    run_round(works)
+    torch.cuda.synchronize()
+    return time.perf_counter() - started
+
+
 def input_sets(device: torch.device, set_bytes: int) -> int:
     """How many sets of inputs of this size to rotate, so that the cache holds none of them until its next turn."""
     if device.type != "cuda":
@@ -119,11 +124,7 @@ def _timing(times: Sequence[float], calls: int, counted: float) -> Timing:
 def _by_clock(works: Sequence[Work], budget: float) -> list[float]:
     times: list[float] = []
     while len(times) < LEAST_BY_CLOCK or (sum(times) < budget and len(times) < MOST):
-        torch.cuda.synchronize()
-        started = time.perf_counter()
-        run_round(works)
-        torch.cuda.synchronize()
-        times.append(time.perf_counter() - started)
+        times.append(seconds_of(works))
     return times
 
 

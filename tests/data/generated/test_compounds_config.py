@@ -227,12 +227,6 @@ def test_rdkit_finds_all_molecules_of_a_family_valid_and_distinct(default_family
     chem = pytest.importorskip("rdkit.Chem", exc_type=ImportError)
     assert default_family.smiles is not None
     assert len({chem.CanonSmiles(smiles) for smiles in default_family.smiles}) == len(default_family)
-    for graph in default_family[::20]:
-        assert chem.CanonSmiles(graph.smiles) == rdkit_smiles(graph)
-
-
-def test_no_two_molecules_of_a_family_are_isomorphic_and_no_two_names_alike(default_family: Graphs) -> None:
-    assert len({canonical(graph) for graph in default_family}) == len(default_family)
     assert len(set(default_family.names)) == len(default_family)
 
 

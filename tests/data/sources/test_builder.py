@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from egocnn.config import ReadConfig
-from egocnn.data.sources.builder import GraphRecord, SkippedRows, assemble
+from egocnn.data.sources.builder import GraphFields
+from egocnn.data.sources.records import GraphRecord, assemble
 from egocnn.errors import ConfigError, DataError
 from tests.support.samples import as_list, refusal
 
@@ -70,17 +71,19 @@ def test_an_edge_given_twice_alike_counts_once() -> None:
     assert graphs.n_edges == 1
 
 
-def skip(config: ReadConfig, *, bad: int, valid: int) -> SkippedRows:
-    skipped = SkippedRows(config, "m.csv", "; a way out")
+def skip(config: ReadConfig, *, bad: int, valid: int) -> list[tuple[int, str, str]]:
+    fields = GraphFields("m.csv", config, way_out="; a way out")
+    for row in range(valid):
+        fields.add(f"m.csv, row {bad + row + 1}", "", {})
     for row in range(bad):
-        skipped.add(f"m.csv, row {row + 1}", row + 1, "x", DataError("bad"))
-    skipped.conclude(valid)
-    return skipped
+        fields.skip(f"m.csv, row {row + 1}", row + 1, "x", DataError("bad"))
+    fields.conclude()
+    return fields.skipped
 
 
 def test_one_bad_row_in_twenty_is_left_out_and_counted_in_one_line(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING, logger="egocnn"):
-        assert skip(ReadConfig(), bad=2, valid=38).rows == [(1, "x", "bad"), (2, "x", "bad")]
+        assert skip(ReadConfig(), bad=2, valid=38) == [(1, "x", "bad"), (2, "x", "bad")]
     assert caplog.messages == ["m.csv: 2 of 40 rows left out; the first is m.csv, row 1: bad"]
 
 
@@ -95,6 +98,6 @@ def test_more_bad_rows_or_one_where_that_is_strict_stop(config: ReadConfig, bad:
 
 
 def test_however_many_bad_rows_are_left_out_where_that_is_asked_for() -> None:
-    assert len(skip(ReadConfig(skip_invalid=True), bad=12, valid=0).rows) == 12
+    assert len(skip(ReadConfig(skip_invalid=True), bad=12, valid=0)) == 12
     with pytest.raises(ConfigError, match="exclude each other"):
         ReadConfig(skip_invalid=True, strict=True)

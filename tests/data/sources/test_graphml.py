@@ -11,7 +11,7 @@ from egocnn.config import ReadConfig
 from egocnn.data.graphs import Graphs
 from egocnn.data.sources.networkx import read_graph_files
 from egocnn.errors import DataError
-from tests.support.samples import as_list, refusal
+from tests.support.samples import as_list, refusal, written
 
 nx = pytest.importorskip("networkx")
 
@@ -28,12 +28,6 @@ FIRST = """<graph id="a" edgedefault="undirected"><data key="t">toxic</data>
 SECOND = '<graph id="b" edgedefault="directed"><data key="t">harmless</data><node id="n0"/></graph>'
 
 
-def write(folder: Path, text: str | bytes, name: str = "g.graphml") -> Path:
-    path = folder / name
-    path.write_bytes(text.encode() if isinstance(text, str) else text)
-    return path
-
-
 def read_one(path: Path) -> Graphs:
     return read_graph_files([path], path.name, ReadConfig())
 
@@ -47,7 +41,7 @@ def sample() -> Any:
 
 
 def test_all_graphs_of_a_file_are_read_with_their_data_and_defaults(tmp_path: Path) -> None:
-    graphs = read_one(write(tmp_path, HEAD + FIRST + SECOND + "</graphml>"))
+    graphs = read_one(written(tmp_path, "g.graphml", HEAD + FIRST + SECOND + "</graphml>"))
     assert graphs.names == ("g-1", "g-2")
     assert graphs[0].node_label == ("C", "O")
     assert graphs[1].node_label == ("C",)
@@ -70,7 +64,7 @@ def test_what_networkx_writes_is_read_and_called_after_the_file(tmp_path: Path, 
 def test_a_file_without_the_namespace_is_read(tmp_path: Path) -> None:
     nodes = '<node id="a"/><node id="b"/><edge source="a" target="b"/>'
     text = f'<graphml><graph edgedefault="undirected">{nodes}</graph></graphml>'
-    assert read_one(write(tmp_path, text)).n_edges == 1
+    assert read_one(written(tmp_path, "g.graphml", text)).n_edges == 1
 
 
 def test_a_node_of_gexf_called_by_its_id_has_no_label_and_an_edge_without_a_weight_weighs_one(tmp_path: Path) -> None:
@@ -122,10 +116,10 @@ def weighs(source: str, target: str, weight: str) -> str:
     ],
 )
 def test_what_is_wrong_with_a_file_is_said_in_one_line(tmp_path: Path, data: str | bytes, message: str) -> None:
-    assert refusal(read_one, write(tmp_path, data)).startswith(f"g.graphml{message}")
+    assert refusal(read_one, written(tmp_path, "g.graphml", data)).startswith(f"g.graphml{message}")
 
 
 @pytest.mark.parametrize("data", ["<gexf/>", "<gexf><graph/></gexf>", HEAD + FIRST + "</graphml>"])
 def test_a_file_that_is_not_gexf_is_refused(tmp_path: Path, data: str) -> None:
     with pytest.raises(DataError, match=r"^g\.gexf: "):
-        read_one(write(tmp_path, data, "g.gexf"))
+        read_one(written(tmp_path, "g.gexf", data))

@@ -3,7 +3,7 @@
 import time
 import tracemalloc
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,15 +12,7 @@ from egocnn.config import ReadConfig
 from egocnn.data.read import read, stream_source
 from egocnn.data.sources.jsonlines import UNMENTIONED_NODES
 from egocnn.data.sources.text import listed, one_line, short
-from egocnn.data.sources.tu import archive
-from egocnn.errors import DataError
-
-
-def written(folder: Path, name: str, data: bytes) -> Path:
-    path = folder / name
-    path.write_bytes(data)
-    return path
-
+from tests.support.samples import refusal, written
 
 SECONDS = 4.0
 """Far more than any of these takes, and far less than they took while the time grew with the square of the length."""
@@ -34,15 +26,6 @@ def in_time(request: pytest.FixtureRequest) -> Iterator[None]:
     assert hasattr(request.function, "hypothesis") or time.process_time() - start < SECONDS
 
 
-def refusal(call: Callable[[], object]) -> str:
-    with pytest.raises(DataError) as caught:
-        call()
-    message = str(caught.value)
-    assert message.isprintable()
-    assert len(message) < 1000
-    return message
-
-
 def test_many_digits_and_a_letter_are_a_class_or_refused_at_once(tmp_path: Path) -> None:
     text = "1" * 120_000 + "x"
     graphs = read(written(tmp_path, "a.jsonl", f'{{"nodes": 1, "target": "{text}"}}\n'.encode()))
@@ -50,14 +33,14 @@ def test_many_digits_and_a_letter_are_a_class_or_refused_at_once(tmp_path: Path)
     written(tmp_path, "S_A.txt", b"1 1\n")
     written(tmp_path, "S_graph_indicator.txt", b"1\n")
     written(tmp_path, "S_node_attributes.txt", b"1" * 120_000 + b"x\n")
-    assert "S_node_attributes.txt, line 1: '1111" in refusal(lambda: read(tmp_path))
+    assert "S_node_attributes.txt, line 1: '1111" in refusal(read, tmp_path)
 
 
 def test_a_text_of_many_blanks_is_shown_at_once(tmp_path: Path) -> None:
     blanks = " " * 120_000
     assert short(f"a{blanks}b") == "'a" + " " * 55 + "..."
     path = written(tmp_path, "a.jsonl", f'{{"nodes": 1, "split": "{blanks}x{blanks}x"}}\n'.encode())
-    assert "a.jsonl, line 1: split 'x   " in refusal(lambda: read(path, ReadConfig(split="split")))
+    assert "a.jsonl, line 1: split 'x   " in refusal(read, path, split="split")
 
 
 def test_a_header_of_very_many_columns_is_read_at_once(tmp_path: Path) -> None:
@@ -74,24 +57,24 @@ def test_a_zip_of_very_many_members_is_looked_through_at_once(tmp_path: Path) ->
     with zipfile.ZipFile(path, "w") as opened:
         for number in range(20_000):
             opened.writestr(zipfile.ZipInfo(f"{number}.txt"), b"x")
-    assert "no NAME_A.txt in it" in refusal(lambda: read(path))
+    assert "no NAME_A.txt in it" in refusal(read, path)
 
 
 def test_nodes_that_are_only_counted_are_refused_beyond_the_size_of_the_file(tmp_path: Path) -> None:
     assert read(written(tmp_path, "few.jsonl", b'{"nodes": 200000}\n')).n_nodes == 200_000
     path = written(tmp_path, "many.jsonl", b'{"nodes": 10000000}\n')
     message = f"many.jsonl, line 1: 10000000 nodes by number alone; a file may have {UNMENTIONED_NODES} more nodes"
-    assert refusal(lambda: read(path)).startswith(message)
+    assert refusal(read, path).startswith(message)
     source = stream_source(path, ReadConfig())
     assert source is not None
-    assert refusal(lambda: list(source.portions)).startswith(message)
+    assert refusal(list, source.portions).startswith(message)
 
 
 def test_nodes_that_are_only_counted_add_up_over_the_lines(tmp_path: Path) -> None:
     line = b'{"nodes": 100000, "critical_nodes": [0]}\n'
     assert len(read(written(tmp_path, "two.jsonl", line * 2))) == 2
     path = written(tmp_path, "three.jsonl", line * 3)
-    assert refusal(lambda: read(path)).startswith("three.jsonl, line 3: 100000 nodes by number alone")
+    assert refusal(read, path).startswith("three.jsonl, line 3: 100000 nodes by number alone")
     assert len(read(path, ReadConfig(skip_invalid=True))) == 2
     odd = written(tmp_path, "odd.jsonl", b'{"nodes": 99999999}\n{"nodes": -9}\n' + line * 9)
     assert len(read(odd, ReadConfig(skip_invalid=True))) == 2
@@ -116,22 +99,6 @@ def test_defaults_that_nothing_reads_are_not_given_to_every_node(tmp_path: Path)
     tracemalloc.stop()
     assert peak < 100 * len(data)
     assert graphs.node_label_names == ("C",)
-
-
-def test_what_all_members_expand_to_counts_by_the_size_of_the_zip_and_while_reading_too(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / "set.zip"
-    for edges, graphs in ((1, archive.SMALL_IN_ALL), (100_000, 1)):
-        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as opened:
-            opened.writestr("S_A.txt", b"1 1\n" * edges)
-            opened.writestr("S_graph_indicator.txt", b"1\n" * graphs)
-        if edges == 1:
-            assert f"set.zip: expands from {path.stat().st_size} bytes to" in refusal(lambda: read(path))
-    assert read(path).n_edges == 1
-    with archive.Archive(path) as files:
-        monkeypatch.setattr(archive, "SMALL_IN_ALL", 300_000)
-        assert "a zip that holds over 300000 bytes may expand 100 times" in refusal(files.verify)
 
 
 def test_one_line_leaves_ordinary_text_alone_and_spells_out_the_rest() -> None:
@@ -164,8 +131,8 @@ def test_listed_names_few_and_quotes_what_cannot_be_printed() -> None:
 )
 def test_no_text_of_a_file_reaches_the_terminal_as_it_is(tmp_path: Path, name: str, data: bytes) -> None:
     path = written(tmp_path, name, data)
-    assert name in refusal(lambda: read(path))
-    assert "\\x1b[2J" in refusal(lambda: read("compounds:\x1b[2J\n" + "x" * 3000))
+    assert name in refusal(read, path)
+    assert "\\x1b[2J" in refusal(read, "compounds:\x1b[2J\n" + "x" * 3000)
 
 
 def test_what_is_left_out_and_what_is_guessed_is_told_in_printable_lines(

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+import egocnn
 from egocnn.config import ReadConfig
 from egocnn.data.graphs import Graphs
-from egocnn.data.sources.jsonlines import read_jsonlines
 from tests.support.samples import as_list, refusal
 
 
@@ -17,7 +17,7 @@ def read(folder: Path, *lines: Any, config: ReadConfig | None = None) -> Graphs:
     """Read lines that are given as text or as what JSON is to be made of."""
     path = folder / "g.jsonl"
     path.write_text("\n".join(line if isinstance(line, str) else json.dumps(line) for line in lines), encoding="utf-8")
-    return read_jsonlines(path, config or ReadConfig())
+    return egocnn.read(path, config)
 
 
 def test_nodes_may_be_labels_a_number_or_objects_and_edges_lists_objects_or_left_out(tmp_path: Path) -> None:

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from egocnn.config import ReadConfig
 from egocnn.data.graphs import Graphs
+from egocnn.data.read import read
 from egocnn.data.schema import EDGE_COLUMNS, NODE_COLUMNS
-from egocnn.data.sources.jsonlines import read_jsonlines
 from egocnn.data.sources.networkx import from_networkx
 from egocnn.data.sources.pyg import from_pyg, to_pyg
 from tests.support.writers import to_networkx, write_jsonlines
@@ -93,7 +93,7 @@ def assert_alike(again: Graphs, graphs: Graphs, without: tuple[str, ...] = ()) -
 def test_json_lines_give_back_the_collection(tmp_path_factory: pytest.TempPathFactory, graphs: Graphs) -> None:
     path = tmp_path_factory.mktemp("graphs") / "g.jsonl"
     write_jsonlines(graphs, path)
-    again = read_jsonlines(path, EVERYTHING if graphs.part is not None else ReadConfig())
+    again = read(path, EVERYTHING if graphs.part is not None else ReadConfig())
     assert_alike(again, graphs)
 
 
@@ -104,7 +104,7 @@ def test_json_lines_written_twice_are_the_same_bytes(tmp_path_factory: pytest.Te
     known = graphs.target is not None and any(graph.target is not None for graph in graphs)
     changes = {} if known else {"target": None, "class_names": ()}
     write_jsonlines(graphs.replace(part=None, group=None, **changes), first)
-    write_jsonlines(read_jsonlines(first, ReadConfig()), second)
+    write_jsonlines(read(first, ReadConfig()), second)
     assert first.read_bytes() == second.read_bytes()
 
 

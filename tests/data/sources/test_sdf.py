@@ -8,13 +8,11 @@ from typing import Any
 
 import pytest
 
-from egocnn.config import ReadConfig
-from egocnn.data.read import read, stream_source
+from egocnn.data.read import read
 from egocnn.data.rows import RowFile
 from egocnn.data.sources import text
 from egocnn.data.sources.text import MOLECULE, table_rows
-from egocnn.data.store import Store, write_store
-from tests.support.samples import as_list, refusal
+from tests.support.samples import as_list, refusal, written
 
 Chem: Any = pytest.importorskip("rdkit.Chem")
 
@@ -30,10 +28,8 @@ def record(
 
 
 def sdf(folder: Path, *records: str, name: str = "m.sdf") -> Path:
-    path = folder / name
     data = "".join(records).encode()
-    path.write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
-    return path
+    return written(folder, name, gzip.compress(data) if name.endswith(".gz") else data)
 
 
 BROKEN = record("CN(C)(C)C", "wrong", label="x", fold="test")
@@ -118,16 +114,6 @@ def test_a_record_without_end_is_not_held_and_the_next_is_read(tmp_path: Path, m
     assert (first["name"], first["label"]) == ("first", "a")
     assert "characters; 1200 are read at most" in str(first[MOLECULE])
     assert second["label"] == "b"
-
-
-def test_a_store_that_is_written_in_portions_is_what_is_read_at_once(tmp_path: Path) -> None:
-    path, config = sdf(tmp_path, *GOOD), ReadConfig(hydrogens=True)
-    source, whole = stream_source(path, config), read(path, config)
-    assert source is not None
-    write_store(source.portions, tmp_path / "store", facts=source.facts)
-    stored = Store.open(tmp_path / "store").graphs()
-    assert stored.digest == whole.digest
-    assert stored.names == whole.names
 
 
 def test_a_log_of_rdkit_that_is_no_text_is_no_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

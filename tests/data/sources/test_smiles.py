@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 
 from egocnn.config import ReadConfig
-from egocnn.data.sources.builder import assemble
+from egocnn.data.read import read
+from egocnn.data.sources.records import assemble
 from egocnn.data.sources.smiles import (
     assemble_molecules,
     atom_label,
@@ -25,18 +26,12 @@ from egocnn.data.sources.smiles import (
     molecule_and_smiles,
     molecule_record,
     parse_smiles,
-    read_smiles_table,
 )
 from egocnn.errors import DataError
 from tests.support.samples import as_list, refusal
+from tests.support.tiny import write_table
 
 rdkit = pytest.importorskip("rdkit")
-
-
-def write(folder: Path, text: str, name: str = "molecules.csv") -> Path:
-    path = folder / name
-    path.write_text(text, encoding="utf-8")
-    return path
 
 
 TABLE = """id,SMILES,Label,fold,family
@@ -47,7 +42,7 @@ c,OCC,1,Valid,x
 
 
 def test_a_table_of_molecules_is_read_with_its_defaults(tmp_path: Path) -> None:
-    graphs = read_smiles_table(write(tmp_path, TABLE), ReadConfig())
+    graphs = read(write_table(tmp_path, TABLE), ReadConfig())
     assert graphs.names == ("a", "b", "c")
     assert graphs.smiles == ("CCO", "c1ccccc1[N+](=O)[O-]", "OCC")
     assert graphs.class_names == ("0", "1")
@@ -62,14 +57,14 @@ def test_a_table_of_molecules_is_read_with_its_defaults(tmp_path: Path) -> None:
 
 
 def test_copies_and_mirror_images_share_a_group_because_their_graphs_are_equal(tmp_path: Path) -> None:
-    assert as_list(read_smiles_table(write(tmp_path, TABLE), ReadConfig()).group) == [0, 1, 0]
+    assert as_list(read(write_table(tmp_path, TABLE), ReadConfig()).group) == [0, 1, 0]
     graphs = from_smiles(["C[C@H](N)O", "C[C@@H](N)O", "CC(N)=O"])
     assert as_list(graphs.group) == [0, 0, 1]
 
 
 def test_columns_can_be_chosen_by_name(tmp_path: Path) -> None:
     config = ReadConfig(smiles="SMILES", target="family", name="Label", split="fold", group="family")
-    graphs = read_smiles_table(write(tmp_path, TABLE), config)
+    graphs = read(write_table(tmp_path, TABLE), config)
     assert graphs.names == ("1", "0", "1")
     assert graphs.class_names == ("x", "y")
     assert as_list(graphs.part) == [0, 2, 1]
@@ -77,9 +72,9 @@ def test_columns_can_be_chosen_by_name(tmp_path: Path) -> None:
 
 
 def test_values_to_predict_are_read_as_numbers_and_need_not_be_there(tmp_path: Path) -> None:
-    graphs = read_smiles_table(write(tmp_path, "smiles\tweight\nC\t1\nN\t2\n", "m.tsv"), ReadConfig())
+    graphs = read(write_table(tmp_path, "smiles\tweight\nC\t1\nN\t2\n", "m.tsv"), ReadConfig())
     assert (graphs.names, graphs.target) == (("1", "2"), None)
-    graphs = read_smiles_table(write(tmp_path, "smiles,y\nC,0.5\nN,\n"), ReadConfig())
+    graphs = read(write_table(tmp_path, "smiles,y\nC,0.5\nN,\n"), ReadConfig())
     assert not graphs.is_classification
     assert graphs.target is not None
     assert np.array_equal(graphs.target, [0.5, np.nan], equal_nan=True)
@@ -101,24 +96,24 @@ def test_values_to_predict_are_read_as_numbers_and_need_not_be_there(tmp_path: P
     ],
 )
 def test_a_bad_row_is_named_with_its_reason(tmp_path: Path, text: str, options: dict[str, Any], message: str) -> None:
-    found = refusal(read_smiles_table, write(tmp_path, text), ReadConfig(**options))
+    found = refusal(read, write_table(tmp_path, text), ReadConfig(**options))
     assert found.startswith(f"molecules.csv, {message}")
 
 
 def test_a_column_that_is_missing_is_named_with_those_there_are(tmp_path: Path) -> None:
-    path = write(tmp_path, "id,formula\n1,C\n")
+    path = write_table(tmp_path, "id,formula\n1,C\n")
     with pytest.raises(DataError, match=r"no column is called smiles; there are id, formula; name one with --smiles"):
-        read_smiles_table(path, ReadConfig())
+        read(path, ReadConfig())
     with pytest.raises(DataError, match=r"no column or field is called 'toxic'; there are id, formula"):
-        read_smiles_table(path, ReadConfig(smiles="formula", target="toxic"))
+        read(path, ReadConfig(smiles="formula", target="toxic"))
 
 
 def test_bad_rows_can_be_left_out_and_are_told_and_rdkit_writes_nothing_to_the_terminal(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    path = write(tmp_path, "smiles,y\nC,a\nxyz,b\n\nN,b\n,c\n")
+    path = write_table(tmp_path, "smiles,y\nC,a\nxyz,b\n\nN,b\n,c\n")
     with caplog.at_level(logging.WARNING, logger="egocnn"):
-        graphs = read_smiles_table(path, ReadConfig(skip_invalid=True))
+        graphs = read(path, ReadConfig(skip_invalid=True))
     assert graphs.names == ("1", "3")
     assert graphs.class_names == ("a", "b")
     assert [row[:2] for row in graphs.skipped] == [(2, "xyz"), (4, "")]
@@ -128,8 +123,8 @@ def test_bad_rows_can_be_left_out_and_are_told_and_rdkit_writes_nothing_to_the_t
     )
 
     with pytest.raises(DataError, match=r"molecules\.csv: no molecules in it"):
-        read_smiles_table(write(tmp_path, "smiles\nx\n"), ReadConfig(skip_invalid=True))
-    read_smiles_table(write(tmp_path, "smiles\nC\nxyz\nc1ccc\n[H]\n"), ReadConfig(skip_invalid=True))
+        read(write_table(tmp_path, "smiles\nx\n"), ReadConfig(skip_invalid=True))
+    read(write_table(tmp_path, "smiles\nC\nxyz\nc1ccc\n[H]\n"), ReadConfig(skip_invalid=True))
     assert tuple(capfd.readouterr()) == ("", "")
 
 
@@ -198,7 +193,7 @@ def test_the_critical_atoms_of_the_benchmark_lie_in_their_molecules() -> None:
     path = Path(os.environ["EGOCNN_DATA"]) / "explain" / "benzene.csv"
     if not path.exists():
         pytest.skip(f"{path} is absent")
-    graphs = read_smiles_table(path, ReadConfig(split="split"))
+    graphs = read(path, ReadConfig(split="split"))
     assert len(graphs) == 12_000
     assert graphs.class_names == ("0", "1")
     with path.open(newline="", encoding="utf-8") as file:
@@ -233,7 +228,7 @@ def test_the_largest_part_of_a_molecule_is_read_as_if_it_stood_alone(smiles: str
 
 @pytest.mark.parametrize("name", ["Canonical_SMILES", "smiles_std", "Structure", "SMI", "Mol", "ROMol"])
 def test_the_column_of_smiles_is_found_under_its_usual_names(tmp_path: Path, name: str) -> None:
-    assert read_smiles_table(write(tmp_path, f"{name},molweight\nCCO,46\n"), ReadConfig()).smiles == ("CCO",)
+    assert read(write_table(tmp_path, f"{name},molweight\nCCO,46\n"), ReadConfig()).smiles == ("CCO",)
 
 
 INVARIANTS = [(z, d, h, c) for z in (1, 5, 6, 7, 8, 9, 14, 15, 16, 17, 34, 35, 53) for d in range(9)

@@ -14,13 +14,11 @@ from hypothesis import strategies as st
 
 from egocnn.data.sources.text import table_rows
 from egocnn.errors import DataError
-from tests.support.samples import refusal
+from tests.support.samples import refusal, written
 
 
 def rows_of(folder: Path, data: bytes | str, name: str = "m.csv") -> list[dict[str, str]]:
-    path = folder / name
-    path.write_bytes(data.encode() if isinstance(data, str) else data)
-    return list(table_rows(path))
+    return list(table_rows(written(folder, name, data)))
 
 
 def test_quoted_fields_may_hold_commas_quotes_and_line_ends(tmp_path: Path) -> None:

@@ -17,10 +17,9 @@ from egocnn.data.collection import Collection, choose_part
 from egocnn.data.graphs import Graphs
 from egocnn.data.read import read, stream_source
 from egocnn.data.store import Store, Stored, is_store, write_store
-from egocnn.data.subgraphs import cut
 from egocnn.errors import DataError
 from egocnn.show.streaming import prepare
-from tests.support.samples import as_list, assert_equal, molecules, one_graph, refusal
+from tests.support.samples import as_list, assert_equal, molecules, one_graph, refusal, written
 from tests.support.strategies import random_graphs
 from tests.support.tiny import alcohols, names_in, oxygens, write_table
 from tests.support.writers import write_jsonlines
@@ -43,13 +42,6 @@ def test_a_store_holds_the_same_graphs_whatever_portions_it_is_written_and_read_
         for portion in portions:
             assert_equal(portion, graphs[start : start + len(portion)])
             start += len(portion)
-
-
-@given(random_graphs(unseen=True, min_graphs=2), st.data())
-def test_a_cut_is_the_slice_of_the_collection(graphs: Graphs, data: st.DataObject) -> None:
-    first = data.draw(st.integers(0, len(graphs)))
-    last = data.draw(st.integers(first, len(graphs)))
-    assert_equal(cut(graphs, first, last), graphs[first:last])
 
 
 @pytest.mark.parametrize("graphs", [molecules(), alcohols(), oxygens()], ids=["all columns", "classes", "values"])
@@ -220,9 +212,8 @@ def in_small_portions(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("egocnn.data.read.AT_ONCE", 4)
 
 
-def write_lines(path: Path, values: list[Any]) -> Path:
-    path.write_text("\n".join(json.dumps(value) for value in values), encoding="utf-8")
-    return path
+def write_lines(folder: Path, values: list[Any]) -> Path:
+    return written(folder, "it.jsonl", "\n".join(map(json.dumps, values)))
 
 
 def check_same(source: Path, config: ReadConfig | None = None) -> Graphs:
@@ -242,10 +233,10 @@ def test_json_lines_in_portions_are_the_json_lines_whole(graphs: Graphs) -> None
 
 
 def test_labels_are_sorted_and_targets_judged_over_all_portions(tmp_path: Path) -> None:
-    graphs = check_same(write_lines(tmp_path / "it.jsonl", GRAPHS))
+    graphs = check_same(write_lines(tmp_path, GRAPHS))
     assert graphs.node_label_names == ("10", "9", "C", "N", "O")
     assert graphs.class_names == ()  # three whole numbers of three graphs: values, though any two would be classes
-    again = check_same(write_lines(tmp_path / "it.jsonl", GRAPHS * 3))
+    again = check_same(write_lines(tmp_path, GRAPHS * 3))
     assert again.class_names == ("1", "2", "3")
 
 
@@ -257,7 +248,7 @@ def test_every_column_of_json_lines_is_kept(tmp_path: Path) -> None:
 
 
 def test_lines_that_do_not_parse_are_left_out_when_asked_to(tmp_path: Path) -> None:
-    path = write_lines(tmp_path / "it.jsonl", [*GRAPHS, {"nodes": -1}, *GRAPHS])
+    path = write_lines(tmp_path, [*GRAPHS, {"nodes": -1}, *GRAPHS])
     with pytest.raises(DataError, match=r"it.jsonl, line 4: "):
         prepare(str(path), tmp_path / "store", ReadConfig())
     with pytest.raises(DataError, match="no column or field is called 'toxic'"):
@@ -282,8 +273,11 @@ def test_what_is_wrong_with_json_lines_is_told_in_one_line(content: bytes, messa
     assert not (tmp_path / "store").exists()
 
 
-def test_a_table_of_smiles_in_portions_is_the_table_whole(tmp_path: Path) -> None:
-    pytest.importorskip("rdkit")
+def test_a_table_of_smiles_or_an_sdf_in_portions_is_the_file_whole(tmp_path: Path) -> None:
+    chem = pytest.importorskip("rdkit.Chem")
+    blocks = [chem.MolToMolBlock(chem.MolFromSmiles(smiles)) for smiles in ("CCO", "c1ccccc1O")]
+    records = "".join(f"{title}{block}> <label>\n{title}\n\n$$$$\n" for title, block in zip("ab", blocks, strict=True))
+    assert check_same(written(tmp_path, "it.sdf", records), ReadConfig(hydrogens=True)).class_names == ("a", "b")
     graphs = check_same(write_table(tmp_path), ReadConfig(split="split"))
     assert graphs.group is not None
     check_same(write_table(tmp_path), ReadConfig(hydrogens=True, group="label"))

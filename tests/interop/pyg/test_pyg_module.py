@@ -85,6 +85,22 @@ def test_attributes_as_embedding_are_read_from_x(graphs: Graphs, labelled_edges:
     assert close(run(model, data), predictor.outputs(graphs, device="cpu"))
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # torch's compiler uses what torch has deprecated
+def test_a_module_can_be_compiled_masks_and_gradients_included() -> None:
+    model, data = as_module(trained()), module().to_data(unseen_sizes()[:3])
+    mask = torch.linspace(0, 1, data.edge_index.shape[1])
+    compiled: Any = torch.compile(model, backend="aot_eager")
+    for found, expected in (
+        (run(compiled, data), run(model, data)),
+        (run_masked(compiled, data, mask), run_masked(model, data, mask)),
+    ):
+        assert close(found, expected)
+    x = data.x.clone().requires_grad_()
+    found, expected = (torch.autograd.grad(run(each, data, x=x).sum(), x)[0] for each in (compiled, model))
+    assert close(found, expected)
+    assert found.any()
+
+
 @settings(max_examples=20)
 @given(random_graphs(), st.sampled_from([*CONFIGS[:2], *CONFIGS[3:5]]))
 def test_edges_that_are_all_masked_are_as_good_as_gone(graphs: Graphs, config: ModelConfig) -> None:

@@ -2,12 +2,11 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from egocnn.errors import DataError
-from lab.bench.document import EMPTY, markdown
+from lab.bench.document import EMPTY
 from lab.bench.named import BENCHMARKS, default_file
 from lab.bench.speed.growth import GrowthSizes, SizePoint, bench_growth
 from lab.figures.chart import chart, draw_chart
@@ -55,20 +54,6 @@ def test_unknown_names_and_unfit_files_are_refused_in_one_line(run: Run, tmp_pat
     check_refused(run, wanted, "bench", "speed", "--quick", "--quiet")
     check_refused(run, "is a folder", "bench", "ceilings", "-o", tmp_path)
     check_refused(run, "holds no records", "bench", "chart", "--results", tmp_path)
-
-
-def test_a_table_has_a_row_for_every_system_no_empty_column_and_all_that_a_record_tells() -> None:
-    lines = markdown(record()).splitlines()
-    assert lines[0].startswith("**Products of matrices**: a machine, 2020-01-02.")
-    assert "| case | system | time | time / ours | useful TFLOP/s | remark |" in lines
-    assert any(line.startswith("| product | egocnn | ") and "| 1× |" in line for line in lines)
-    assert any(line.startswith("|  | a library |") and line.endswith("nothing is not installed |") for line in lines)
-    assert len({line.count("|") for line in lines if line.startswith("|")}) == 1
-    more: dict[str, Any] = {"exponents": {"N": {"egocnn": 1.01}}, "missing": {"NCI1": "not there"}}
-    rates = {"matrix_teraflops": {"bfloat16": 790.0}, "tall_matrix_teraflops": {"bfloat16": 600.5}}
-    text = markdown(record(quick=True, ceilings={"copy_gigabytes_per_second": 4321.0} | rates, **more))
-    told = ("4,321 GB/s", "790 TFLOP/s", "600 TFLOP/s", "N: egocnn 1.01", "NCI1 is missing: not there", "--quick")
-    assert [words for words in told if words not in text] == []
 
 
 def test_the_same_records_give_the_same_picture_with_every_peer_in_it_and_fill_the_page_beside_it(

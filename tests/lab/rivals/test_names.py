@@ -12,15 +12,16 @@ from egocnn.data.arrays import Ints
 from egocnn.data.graphs import Graphs
 from egocnn.errors import ConfigError, MissingExtraError
 from egocnn.study.crossval import Protocol, cross_validate
-from egocnn.study.crossval.folds import make_tasks
+from egocnn.study.crossval.folds import FoldTask, make_tasks
 from egocnn.study.crossval.other_models import classifier_fold
 from lab.rivals import fit
 from lab.rivals.kernels.embedded import embed
 from lab.rivals.names import find_rival, rivals
 from lab.rivals.networks.canonical import canonical_order
 from lab.rivals.rival import RivalModel
-from tests.study.crossval.test_crossval_protocols import TRAIN, strangers, trees
+from tests.study.crossval.test_crossval_protocols import TRAIN, trees
 from tests.support.samples import cycle, one_graph
+from tests.support.strategies import random_trees
 
 
 def test_every_rival_says_where_it_comes_from() -> None:
@@ -38,6 +39,19 @@ def test_counting_labels_learns_what_counts_of_labels_say() -> None:
     assert (result.model, result.parameters, result.stacked) == ("label counts", None, False)
     assert result.mean > 0.9
     assert result.settings == {"model": {}, "train": {"seed": 0, "validation": 0.1}}
+
+
+def strangers(graphs: Graphs, task: FoldTask) -> tuple[Graphs, Ints]:
+    """The graphs with the first half of those tested exchanged for others, of the same classes but of another kind."""
+    altered = task.tested[: len(task.tested) // 2]
+    assert graphs.target is not None
+    strange = random_trees(len(altered), nodes=11, seed=9)
+    strange = strange.replace(
+        node_label_names=("N", "Xe", "Kr"), target=graphs.target[altered], class_names=graphs.class_names
+    )
+    numbers = np.arange(len(graphs))
+    numbers[altered] = len(graphs) + np.arange(len(altered))
+    return Graphs.concat([graphs, strange])[numbers], np.arange(len(altered), len(task.tested))
 
 
 @pytest.mark.parametrize("name", ["label-counts", "gine"])

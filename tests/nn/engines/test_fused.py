@@ -17,6 +17,7 @@ from egocnn.nn.engines.gpu import fused as engine
 from egocnn.nn.engines.gpu import tiles
 from egocnn.nn.engines.gpu.fused import ego_conv_fused, is_available
 from egocnn.nn.engines.gpu.tiles import LONG, WINDOW, TileRows, Tiles, Transposed, windows_of
+from egocnn.nn.memory import warn
 from lab.bench.agreement.engine_agreement import TOLERANCE, ConvolutionCase, build, compare
 from tests.nn.engines.test_ops import check_single_gradients
 
@@ -83,7 +84,7 @@ def test_large_graphs_are_differentiated_in_chunks(monkeypatch: pytest.MonkeyPat
     table = build(ConvolutionCase(400, 3, 16, 16, absent=0.2), torch.float32, DEVICE, 0)[1].int()
     back = Transposed.of(table, 400)
     assert len(back.starts) == 5
-    assert back.room == int(back.starts.diff().max()) < len(back.first)
+    assert len(back.room) == int(back.starts.diff().max()) < len(back.first)
 
 
 def test_a_single_gradient_is_the_same_as_together_with_the_others() -> None:
@@ -116,12 +117,13 @@ def test_neighbours_prepared_without_gradients_can_be_differentiated_all_the_sam
     assert torch.equal(*gradients)
 
 
-def test_torch_can_check_the_operator_and_compile_it() -> None:
+@pytest.mark.parametrize("planned", [True, False])
+def test_torch_can_check_the_operator_and_compile_it(planned: bool) -> None:
     x, table, weight, bias = build(ConvolutionCase(12, 2, 16, 16), torch.float32, DEVICE, 0)
-    planned = Tiles.of(table, gradients=True)
+    plan = Tiles.of(table, gradients=True) if planned else table
 
     def network(x: Tensor, weight: Tensor) -> Tensor:
-        return torch.relu(ego_conv_fused(torch.relu(ego_conv_fused(x, planned, weight, bias)), planned, weight, bias))
+        return torch.relu(ego_conv_fused(ego_conv_fused(x, plan, weight, bias, relu=True), plan, weight, bias))
 
     compiled = torch.compile(network, backend="aot_eager", fullgraph=True)
     leaves = [x.requires_grad_(), weight.requires_grad_()]
@@ -129,6 +131,7 @@ def test_torch_can_check_the_operator_and_compile_it() -> None:
     traced = torch.autograd.grad(compiled(*leaves).square().sum(), leaves)
     for one, other in zip(eager, traced, strict=True):
         torch.testing.assert_close(one, other)
+    torch.library.opcheck(torch.ops.egocnn.fused.default, (*leaves, bias, [table], True))
 
 
 @given(st.integers(0, 30), st.integers(0, 4), st.integers(0, 99), st.sampled_from([0.0, 0.5, 1.0]))
@@ -168,12 +171,11 @@ def test_rows_come_by_falling_length_within_windows_and_never_leave_their_replic
 def test_where_triton_is_missing_the_reference_takes_over_with_one_line(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(engine, "find_spec", lambda _: None)
-    is_available.cache_clear()
+    monkeypatch.setattr(engine, "HAS_TRITON", False)
+    warn.cache_clear()
     with caplog.at_level(logging.WARNING):
         assert not is_available(torch.device("cuda"))
         assert not is_available(torch.device("cuda"))
-    is_available.cache_clear()
     assert not is_available(torch.device("cpu"))
     assert [record.message for record in caplog.records] == [
         "triton is not installed: ego-convolutions on the GPU run by the slower reference"

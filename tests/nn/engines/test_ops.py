@@ -68,12 +68,8 @@ def naive(problem: EgoInputs) -> NDArray[np.float64]:
     return y
 
 
-def plan_of(table: Tensor) -> Plan:
-    return Plan.of(table)
-
-
 def ragged(x: Tensor, table: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    return ego_conv_ragged(x, plan_of(table), weight, bias)
+    return ego_conv_ragged(x, Plan.of(table), weight, bias)
 
 
 @given(st.booleans().flatmap(lambda gaps: ego_problems(gaps=gaps)))

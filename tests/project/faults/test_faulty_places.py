@@ -72,32 +72,29 @@ def test_a_training_stopped_by_a_full_disk_goes_on_when_there_is_room_again(run:
         assert (tmp_path / "run" / name).read_bytes() == (run / name).read_bytes()
 
 
-def test_a_folder_or_a_model_without_permission_is_one_line(run: Path, tmp_path: Path, forbidden: list[Path]) -> None:
-    (tmp_path / "mine").mkdir(mode=0o555)
-    forbidden.append(tmp_path / "mine")
-    for done in egocnn(*commands(run, tmp_path / "mine").values(), before=obeying_permissions()):
-        done.check_refused("Permission denied", str(tmp_path / "mine"))
-        assert ".tmp" not in done.said
-    words = [commands(run, tmp_path)[each] for each in ("predict", "explain", "export")]
-    for name in ("config.json", "model.safetensors"):
-        (run / name).chmod(0)
-        forbidden.append(run / name)
-        for done in egocnn(*words, before=obeying_permissions()):
-            done.check_refused(f"{run / name}: Permission denied")
-        (run / name).chmod(0o644)
-    assert contents(tmp_path) == {}
-
-
-def test_a_model_in_a_folder_that_may_only_be_read_is_explained_all_the_same(
+def test_without_permission_one_line_says_so_and_a_model_that_may_only_be_read_is_explained_all_the_same(
     run: Path, tmp_path: Path, forbidden: list[Path]
 ) -> None:
-    run.chmod(0o555)
-    forbidden.append(run)
-    words = [*commands(run, tmp_path)["explain"], "--technique", "paper"]
-    (done,) = egocnn(words, before=obeying_permissions())
-    assert done.code == 0, done.said
-    assert done.said == f"egocnn: {run}: the attention layer is not kept (Permission denied)\n"
+    (tmp_path / "mine").mkdir()
+    words = [[*each, str(tmp_path / "mine")] for each in commands(run, tmp_path / "mine").values()]
+    models = [Path(shutil.copytree(run, tmp_path / name)) for name in ("config.json", "model.safetensors", "readable")]
+    for model in models[:2]:
+        several = commands(model, tmp_path)
+        words += [[*several[name], f"{model / model.name}: "] for name in ("predict", "explain", "export")]
+        (model / model.name).chmod(0)
+    forbidden += [tmp_path / "mine", models[2]]
+    for folder in forbidden:
+        folder.chmod(0o555)
+    paper = [*commands(models[2], tmp_path)["explain"], "--technique", "paper"]
+    *refused, explained = egocnn(*(each[:-1] for each in words), paper, before=obeying_permissions())
+    for done, (*_, place) in zip(refused, words, strict=True):
+        done.check_refused(place, "Permission denied")
+        assert ".tmp" not in done.said
+    told = f"egocnn: {models[2]}: the attention layer is not kept (Permission denied)\n"
+    assert (explained.code, explained.said) == (0, told)
     assert (tmp_path / "report" / "index.html").exists()
+    assert list((tmp_path / "mine").iterdir()) == []
+    assert not any((tmp_path / name).exists() for name in ("predictions.csv", "model.onnx"))
 
 
 VANISHING = """

@@ -1,7 +1,5 @@
 """Layouts are repeatable, finite and to scale; molecules look as chemists draw them."""
 
-from __future__ import annotations
-
 import sys
 
 import numpy as np
@@ -14,7 +12,7 @@ from egocnn.data.arrays import Floats
 from egocnn.data.graphs import Graph
 from egocnn.data.read import read
 from egocnn.data.sources.smiles import from_smiles
-from egocnn.show.drawing.layout import MOST_FOR_STRESS, molecule_of, positions
+from egocnn.show.drawing.layout import MOST_FOR_STRESS, MOST_RINGS, molecule_of, positions
 from tests.support.samples import cycle, one_graph
 
 ASPIRIN = "CC(=O)Oc1ccccc1C(=O)O"
@@ -147,6 +145,13 @@ def test_smiles_that_say_something_else_than_the_graph_do_not_count(
     graph = one_graph(4, edges, node_label=labels, smiles=(smiles,))[0]
     assert molecule_of(graph) is None
     assert np.isfinite(positions(graph)).all()
+
+
+def test_a_molecule_of_more_rings_than_rdkit_places_in_time_is_laid_out_as_any_graph() -> None:
+    few, many = from_smiles(["C1CC1" * MOST_RINGS, "C1CC1" * (MOST_RINGS + 1)])
+    assert molecule_of(few) is not None
+    assert molecule_of(many) is None
+    assert lengths(many, positions(many)).mean() == pytest.approx(1.0)
 
 
 def test_a_chain_of_82_carbons_is_folded_to_fit_a_page() -> None:

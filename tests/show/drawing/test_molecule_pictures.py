@@ -1,7 +1,5 @@
 """Pictures of molecules: RDKit's drawing over tints of importance, critical parts inside a contour."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Pictures of graphs that are no molecules: what matters is large, coloured and on top; any text is harmless."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The two colours stay apart for readers who do not see red, green or blue as most do."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,8 +1,6 @@
 """Reports in a real browser."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +8,6 @@ import pytest
 
 from egocnn.explain.structure import CriticalStructure
 from egocnn.show.report import summarise, write_report
-from tests.show.report.made_up import on_a_circle
 from tests.show.watching import Watch
 
 
@@ -20,17 +17,12 @@ def show(browser: Any, tmp_path: Path) -> Iterator[Callable[..., Any]]:
     watch = Watch()
     pages: list[Any] = []
 
-    def write_and_open(
-        structures: Sequence[CriticalStructure],
-        *,
-        place: str = "",
-        parts: Mapping[str, str] | None = None,
-        about: Mapping[str, Any] | None = None,
-        **options: Any,
-    ) -> Any:
-        facts = summarise(structures, parts=parts, **about or {})
-        path = write_report(structures, tmp_path, summary=facts, positions=on_a_circle, parts=parts)
-        page = browser.new_page(**{"viewport": {"width": 1200, "height": 800}} | options)
+    def write_and_open(structures: Sequence[CriticalStructure], *, place: str = "", **given: Any) -> Any:
+        """``place`` goes behind the address; ``parts`` and ``about`` are for the report, all else is for the page."""
+        parts, about = given.pop("parts", None), given.pop("about", {})
+        facts = summarise(structures, parts=parts, **about)
+        path = write_report(structures, tmp_path, summary=facts, parts=parts)
+        page = browser.new_page(**{"viewport": {"width": 1200, "height": 800}} | given)
         watch.add(page)
         pages.append(page)
         page.goto(path.as_uri() + place)

@@ -1,13 +1,10 @@
 """Structures with importances out of thin air: smooth over the graph, the same for the same seed."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from egocnn.data.arrays import Floats
 from egocnn.data.graphs import Graph, Graphs
 from egocnn.data.sources.smiles import from_smiles
 from egocnn.explain.structure import CriticalStructure, Fidelity, Trace
@@ -27,12 +24,6 @@ DRUGS = (
 
 OTHER = {"toxic": "harmless", "0": "1", "1": "0", "-1": "1"}
 """what a wrong prediction says"""
-
-
-def on_a_circle(graph: Graph) -> Floats:
-    """Positions without any library."""
-    turn = 2 * np.pi * np.arange(graph.n_nodes) / max(graph.n_nodes, 1)
-    return np.stack([np.cos(turn), np.sin(turn)], axis=1) * max(graph.n_nodes / (2 * np.pi), 0.5)
 
 
 def drugs(count: int = len(DRUGS), names: Sequence[str] | None = None) -> Graphs:

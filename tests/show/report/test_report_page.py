@@ -1,12 +1,10 @@
 """The report as a file: it is whole, small, and holds no markup but its own."""
 
-from __future__ import annotations
-
 import json
 import re
 from base64 import b64decode
+from collections.abc import Sequence
 from dataclasses import asdict
-from datetime import date
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -17,10 +15,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from egocnn.data.graphs import Graph
-from egocnn.errors import DataError
+from egocnn.explain.structure import CriticalStructure
+from egocnn.show.assets import SCRIPTS
 from egocnn.show.report import summarise, write_report
-from egocnn.show.report.page import SCRIPTS, embedded, encode, packed, packed_integers, page
-from tests.show.report.made_up import DRUGS, drugs, on_a_circle, structure, structures
+from egocnn.show.report.page import embedded, encode, packed, packed_integers, page
+from tests.show.report.made_up import DRUGS, drugs, structure, structures
 from tests.support.samples import molecules, one_graph
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>"
@@ -45,10 +44,8 @@ class Elements(HTMLParser):
             self.portions += data
 
 
-def written(folder: Path, **names: Any) -> str:
-    given = structures(drugs(3, **names))
-    path = write_report(given, folder, summary=summarise(given), positions=on_a_circle)
-    return path.read_text(encoding="utf-8")
+def written(folder: Path, given: Sequence[CriticalStructure]) -> str:
+    return write_report(given, folder, summary=summarise(given)).read_text(encoding="utf-8")
 
 
 def unpacked(values: dict[str, Any]) -> np.ndarray[Any, Any]:
@@ -85,7 +82,7 @@ def test_names_and_titles_add_no_elements_to_the_page(text: str) -> None:
 
 
 def test_the_page_names_no_address_to_fetch_from_and_forbids_fetching(tmp_path: Path) -> None:
-    text = written(tmp_path)
+    text = written(tmp_path, structures(drugs(3)))
     elements = Elements(text).opened
     assert not re.search(r"""(src|href|action)\s*=\s*["']?\s*(https?:)?//""", text)
     assert not [tag for tag, attributes in elements if "src" in attributes]
@@ -97,7 +94,7 @@ def test_the_page_names_no_address_to_fetch_from_and_forbids_fetching(tmp_path: 
 
 
 def test_the_licence_of_the_drawing_library_comes_with_it(tmp_path: Path) -> None:
-    assert "The Cytoscape Consortium" in written(tmp_path)
+    assert "The Cytoscape Consortium" in written(tmp_path, structures(drugs(3)))
     folder = Path(write_report.__code__.co_filename).parent / "assets"
     assert "Permission is hereby granted" in (folder / "LICENSE-cytoscape.txt").read_text(encoding="utf-8")
 
@@ -112,14 +109,9 @@ def test_numbers_keep_four_digits_of_the_largest() -> None:
 
 
 def test_what_is_not_a_number_never_reaches_the_page(tmp_path: Path) -> None:
-    odd = structure(
-        drugs(1)[0],
-        node_importance=np.array([np.nan, np.inf, -np.inf, *np.ones(10)]),
-        predicted=float("nan"),
-        probability=float("inf"),
-    )
-    path = write_report([odd], tmp_path, summary=summarise([odd]), positions=lambda g: np.full((g.n_nodes, 2), np.nan))
-    page = Elements(path.read_text(encoding="utf-8"))
+    importance = np.array([np.nan, np.inf, -np.inf, *np.ones(10)])
+    odd = structure(drugs(1)[0], node_importance=importance, predicted=float("nan"), probability=float("inf"))
+    page = Elements(written(tmp_path, [odd]))
     facts, (told,) = json.loads(page.data)["facts"], json.loads(page.portions)
     assert facts["predicted"] == facts["probability"] == [None]
     np.testing.assert_allclose(unpacked(told["nodeImportance"]), [0, 0, 0, *np.ones(10)], rtol=1e-4)
@@ -132,7 +124,7 @@ def test_integers_come_back_as_they_were(values: list[int]) -> None:
 
 def test_everything_a_structure_holds_is_in_the_data() -> None:
     made = structure(drugs(1)[0])
-    data = encode([made], summarise([made]), on_a_circle, {"drug 0": "test"})
+    data = encode([made], summarise([made]), {"drug 0": "test"})
     told = data["structures"][0] | {name: column[0] for name, column in data["facts"].items()}
     assert (told["name"], told["predicted"], told["true"]) == ("drug 0", made.predicted, "toxic")
     assert (told["part"], told["smiles"], told["canonical"]) == ("test", DRUGS[0], DRUGS[0])
@@ -162,47 +154,32 @@ def test_everything_a_structure_holds_is_in_the_data() -> None:
 )
 def test_atoms_and_bonds_are_told_from_other_labels(graph: Graph, is_molecule: bool) -> None:
     made = structure(graph, trace=None)
-    (told,) = encode([made], summarise([made]), on_a_circle)["structures"]
+    (told,) = encode([made], summarise([made]))["structures"]
     assert told["molecule"] is is_molecule
 
 
 def test_numbers_that_are_known_to_stand_for_atoms_become_atoms() -> None:
     graph = one_graph(2, [(0, 1)], node_label=["0", "1"], edge_label=["2"])[0]
     made = structure(graph, trace=None)
-    told = encode([made], summarise([made], data="somewhere/MUTAG.zip"), on_a_circle)
+    told = encode([made], summarise([made], data="somewhere/MUTAG.zip"))
     assert told["structures"][0]["molecule"] is True
     assert told["labels"] == ["C", "N", "double"]
 
 
 def test_the_same_structures_of_graphs_with_every_column_give_the_same_page(tmp_path: Path) -> None:
     given = structures(molecules())
-    facts = summarise(given, created=date(2020, 2, 2))
+    facts = summarise(given, created="2020-02-02")
     one, two = (write_report(given, tmp_path / name, summary=facts).read_bytes() for name in ("one", "two"))
     assert one == two
 
 
 def test_two_hundred_molecules_more_cost_less_than_half_a_megabyte(tmp_path: Path) -> None:
-    sizes = []
-    for count in (10, 210):
-        given = structures(drugs(count), rows=7)
-        path = write_report(given, tmp_path, summary=summarise(given), positions=on_a_circle)
-        sizes.append(path.stat().st_size)
-    assert sizes[1] - sizes[0] < 550_000
-
-
-def test_positions_of_another_shape_are_refused_and_an_old_report_stays(tmp_path: Path) -> None:
-    written(tmp_path)
-    before = (tmp_path / "index.html").read_bytes()
-    given = structures(drugs(1))
-    with pytest.raises(DataError, match=r"graph 'drug 0': positions must be \(13, 2\), not \(3, 2\)"):
-        write_report(given, tmp_path, summary=summarise(given), positions=lambda _: np.zeros((3, 2)))
-    assert (tmp_path / "index.html").read_bytes() == before
-    assert [file.name for file in tmp_path.iterdir()] == ["index.html"]
+    few, many = (len(written(tmp_path, structures(drugs(count), rows=7)).encode()) for count in (10, 210))
+    assert many - few < 550_000
 
 
 def test_only_the_structures_of_the_first_screen_stand_before_the_scripts(tmp_path: Path) -> None:
-    given = structures(drugs(120), rows=2)
-    text = write_report(given, tmp_path, summary=summarise(given), positions=on_a_circle).read_text(encoding="utf-8")
+    text = written(tmp_path, structures(drugs(120), rows=2))
     places = [text.index(f'id="portion-{number}"') for number in range(3)]
     assert places[0] < text.index("<script>") < places[1] < places[2]
     assert 'id="portion-3"' not in text

@@ -76,20 +76,18 @@ def of_networks() -> ServedModel:
     return of(graphs, data="IMDB-BINARY")
 
 
-def in_threads(model: ServedModel, config: ServeConfig) -> WorkerPool:
-    """Workers that are threads of this process: what a test replaces in a module is replaced for them too."""
-
-    def launch() -> Worker:
-        ours, theirs = Pipe()
-        Thread(target=answer_requests, args=(theirs, model), daemon=True).start()
-        return Worker(ours, lambda: None)
-
-    return WorkerPool(launch, workers=config.workers, seconds=config.work_seconds)
+def in_thread(model: Any, **limits: Any) -> Worker:
+    """A worker that is a thread of this process: what a test replaces in a module is replaced for it too."""
+    ours, theirs = Pipe()
+    Thread(target=answer_requests, args=(theirs, model), kwargs=limits, daemon=True).start()
+    return Worker(ours, lambda: None)
 
 
+@cache
 def served(model: ServedModel, config: ServeConfig) -> Any:
-    """The application in front of this model."""
-    return build(in_threads(model, config), config)
+    """The application in front of this model; one for all tests, as it would stand for all requests."""
+    pool = WorkerPool(lambda: in_thread(model), workers=config.workers, seconds=config.work_seconds)
+    return build(pool, config)
 
 
 @contextmanager

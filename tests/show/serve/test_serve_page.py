@@ -105,7 +105,9 @@ def test_an_empty_structure_says_so_and_one_that_is_there_says_what_it_keeps(
                 assert evidence == ""
 
 
-def test_a_file_is_explained_and_the_report_opens_with_its_graphs(visit: Visit, tmp_path: Path) -> None:
+def test_a_chosen_or_dropped_file_is_explained_and_the_report_opens_with_its_graphs(
+    visit: Visit, tmp_path: Path
+) -> None:
     table = tmp_path / "some.csv"
     table.write_text(f'smiles,name\nCCO,ethanol\nCC,"{HOSTILE}"\n', encoding="utf-8")
 
@@ -124,17 +126,11 @@ def test_a_file_is_explained_and_the_report_opens_with_its_graphs(visit: Visit, 
         assert report.locator(".card strong").all_text_contents() == ["ethanol", HOSTILE]
         report.wait_for_selector("canvas[data-drawn]")
         report.close()
-
-
-def test_a_dropped_file_is_explained(visit: Visit) -> None:
-    drop = """() => {
-        const moved = new DataTransfer();
-        moved.items.add(new File(['smiles,name\\nCCO,dropped\\n'], 'm.csv'));
-        document.dispatchEvent(new DragEvent('drop', {dataTransfer: moved, cancelable: true, bubbles: true}));
-    }"""
-
-    with visit(classifier()) as page:
-        page.evaluate(drop)
+        page.evaluate("""() => {
+            const moved = new DataTransfer();
+            moved.items.add(new File(['smiles,name\\nCCO,dropped\\n'], 'm.csv'));
+            document.dispatchEvent(new DragEvent('drop', {dataTransfer: moved, cancelable: true, bubbles: true}));
+        }""")
         answered(page)
         assert page.inner_text("article h2") == "dropped"
 

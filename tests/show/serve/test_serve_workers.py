@@ -1,5 +1,6 @@
 """Workers: what waits is answered together, and who hangs, dies or grows is replaced, at no cost to others."""
 
+import itertools
 import json
 import subprocess
 import sys
@@ -9,7 +10,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from multiprocessing import Pipe
 from pathlib import Path
-from threading import Thread
 from types import SimpleNamespace
 from typing import Any
 
@@ -23,8 +23,8 @@ from egocnn.show.serve.app import build
 from egocnn.show.serve.limits import RefusedError
 from egocnn.show.serve.pool import LostError, Worker, WorkerPool, start_process
 from egocnn.show.serve.settings import ExplainJob, ServeConfig
-from egocnn.show.serve.worker import answer_requests, data_bytes, send
-from tests.show.serve.models import MOLECULES, asking, client
+from egocnn.show.serve.worker import data_bytes, send
+from tests.show.serve.models import MOLECULES, asking, client, in_thread
 from tests.show.serve.stubs import ABOUT, deaf, stub, until
 from tests.show.serve.test_serve_answers import refusal
 
@@ -32,15 +32,17 @@ LONG = "C" * 400  # makes a line one that may take long
 
 
 @contextmanager
-def stubs(workers: int = 1, seconds: float = 600.0) -> Iterator[tuple[WorkerPool, list[Worker]]]:
-    """A pool of stubs in processes, and all that it has ever started."""
+def pool_of(
+    launch: Callable[[], Worker] = lambda: start_process(stub), workers: int = 1, seconds: float = 600.0
+) -> Iterator[tuple[WorkerPool, list[Worker]]]:
+    """A pool of such workers, by default of stubs in processes, and all that it has ever started."""
     started: list[Worker] = []
 
-    def launch() -> Worker:
-        started.append(start_process(stub))
+    def note() -> Worker:
+        started.append(launch())
         return started[-1]
 
-    pool = WorkerPool(launch, workers=workers, seconds=seconds)
+    pool = WorkerPool(note, workers=workers, seconds=seconds)
     try:
         yield pool, started
     finally:
@@ -49,12 +51,12 @@ def stubs(workers: int = 1, seconds: float = 600.0) -> Iterator[tuple[WorkerPool
 
 def ask(pool: WorkerPool, line: str) -> int:
     """The process that answered."""
-    found: list[dict[str, int]] = json.loads(pool.submit(ExplainJob(lines=(line,))).result(300)[1])
+    found: list[dict[str, int]] = json.loads(pool.submit(ExplainJob(lines=(line,))).result(300))
     return found[0]["process"]
 
 
 def test_a_worker_that_hangs_is_killed_and_replaced_and_its_request_refused(tmp_path: Path) -> None:
-    with stubs(seconds=0.2) as (pool, started):
+    with pool_of(seconds=0.2) as (pool, started):
         with pytest.raises(RefusedError, match=r"more than 0\.2 seconds of work") as refused:
             ask(pool, f"hang {tmp_path / 'mark'}")
         assert refused.value.status == 422
@@ -70,7 +72,7 @@ def test_a_worker_that_hangs_is_killed_and_replaced_and_its_request_refused(tmp_
 
 
 def test_a_worker_that_dies_is_replaced_and_those_who_were_answered_with_it_are_answered() -> None:
-    with stubs() as (pool, _), ThreadPoolExecutor(3) as crowd:
+    with pool_of() as (pool, _), ThreadPoolExecutor(3) as crowd:
         first, dead, last = [crowd.submit(ask, pool, line) for line in ("C", "die", "CC")]
         assert isinstance(refused := dead.exception(), RefusedError)
         assert refused.status == 422
@@ -78,7 +80,7 @@ def test_a_worker_that_dies_is_replaced_and_those_who_were_answered_with_it_are_
 
 
 def test_a_worker_that_died_while_nobody_asked_or_asks_to_be_replaced_costs_nobody_an_answer() -> None:
-    with stubs() as (pool, started):
+    with pool_of() as (pool, started):
         first = ask(pool, "leave")
         until(lambda: not started[0].is_alive)
         second = ask(pool, "retire")
@@ -88,7 +90,7 @@ def test_a_worker_that_died_while_nobody_asked_or_asks_to_be_replaced_costs_nobo
 
 
 def test_the_server_answers_whatever_its_workers_are_at(tmp_path: Path) -> None:
-    with stubs(workers=2) as (pool, _), ThreadPoolExecutor(2) as crowd:
+    with pool_of(workers=2) as (pool, _), ThreadPoolExecutor(2) as crowd:
         app: Any = build(pool, ServeConfig(seconds=600, waiting=2))
         with asking(app) as client:
             hung = []
@@ -105,15 +107,16 @@ def test_the_server_answers_whatever_its_workers_are_at(tmp_path: Path) -> None:
 
 
 def test_a_request_is_given_up_in_time_though_its_worker_hangs(tmp_path: Path) -> None:
-    with stubs() as (pool, _):
+    with pool_of() as (pool, _):
         app: Any = build(pool, ServeConfig(seconds=0.2))
         response = asking(app).post("/explain", json={"smiles": f"hang {tmp_path / 'mark'}"})
         assert "longer than 0.2 seconds" in refusal(response, 503)
+        assert response.headers["retry-after"] == "1"
 
 
 def test_long_smiles_leave_a_worker_free_for_others(tmp_path: Path) -> None:
     mark = tmp_path / "mark"
-    with stubs(workers=2) as (pool, _), ThreadPoolExecutor(3) as crowd:
+    with pool_of(workers=2) as (pool, _), ThreadPoolExecutor(3) as crowd:
         app: Any = build(pool, ServeConfig(seconds=600))
         with asking(app) as client:
             long = {"smiles": f"hang {mark} {LONG}"}
@@ -126,21 +129,19 @@ def test_long_smiles_leave_a_worker_free_for_others(tmp_path: Path) -> None:
 
 def test_while_a_worker_is_replaced_the_last_one_is_not_taken_by_what_may_take_long(tmp_path: Path) -> None:
     loading: list[Any] = []
-    launched: list[int] = []
+    numbers = itertools.count(1)
 
     def launch() -> Worker:
-        launched.append(1)
-        if len(launched) != 3:
+        if next(numbers) != 3:
             return start_process(stub)
         ours, theirs = Pipe()
         loading.append(theirs)
         return Worker(ours, theirs.close)
 
-    pool = WorkerPool(launch, workers=2, seconds=600)
-    with pytest.raises(RefusedError):
-        ask(pool, f"die {LONG}")
-    until(lambda: loading)
-    with ThreadPoolExecutor(1) as threads:
+    with pool_of(launch, workers=2) as (pool, _), ThreadPoolExecutor(1) as threads:
+        with pytest.raises(RefusedError):
+            ask(pool, f"die {LONG}")
+        until(lambda: loading)
         hung = threads.submit(ask, pool, f"hang {tmp_path / 'mark'} {LONG}")
         assert all(ask(pool, "C") for _ in range(20))
         assert not (tmp_path / "mark").exists()
@@ -149,55 +150,39 @@ def test_while_a_worker_is_replaced_the_last_one_is_not_taken_by_what_may_take_l
 
 
 def test_the_system_ends_a_worker_that_hangs_where_no_server_does() -> None:
-    pool = WorkerPool(lambda: start_process(deaf), workers=1, seconds=600)
-    with pytest.raises(RefusedError, match="ended over it"):
+    with pool_of(lambda: start_process(deaf)) as (pool, _), pytest.raises(RefusedError, match="ended over it"):
         ask(pool, "C")
-    pool.close()
-
-
-def in_thread(model: Any, **limits: Any) -> Worker:
-    ours, theirs = Pipe()
-    Thread(target=answer_requests, args=(theirs, model), kwargs=limits, daemon=True).start()
-    return Worker(ours, lambda: None)
 
 
 def test_a_worker_that_has_grown_is_replaced_after_its_answer() -> None:
-    started: list[Worker] = []
+    model = SimpleNamespace(about=lambda: ABOUT, answer=lambda jobs, deliver, _: deliver(jobs[0], [{"process": 1}]))
+    with pool_of(lambda: in_thread(model, most_growth=-(1 << 60))) as (pool, started):
+        assert [ask(pool, "C") for _ in range(3)] == [1] * 3
+        until(lambda: len(started) == 4)
 
-    def launch() -> Worker:
-        model = SimpleNamespace(about=lambda: ABOUT, answer=lambda jobs, deliver: deliver(jobs[0], [{"process": 1}]))
-        started.append(in_thread(model, most_growth=-(1 << 60)))
-        return started[-1]
 
-    pool = WorkerPool(launch, workers=1, seconds=600)
-    assert [ask(pool, "C") for _ in range(3)] == [1] * 3
-    until(lambda: len(started) == 4)
-    pool.close()
+def test_an_answer_that_json_cannot_hold_is_a_defect_for_which_nobody_waits() -> None:
+    model = SimpleNamespace(about=lambda: ABOUT, answer=lambda jobs, deliver, _: deliver(jobs[0], [float("nan")]))
+    with pool_of(lambda: in_thread(model)) as (pool, _), pytest.raises(RuntimeError, match="JSON compliant"):
+        ask(pool, "C")
 
 
 def test_what_takes_too_much_memory_is_refused_and_its_worker_replaced() -> None:
     asked: list[str] = []
 
-    def answer(jobs: Any, deliver: Any) -> None:
+    def answer(jobs: Any, deliver: Any, _: bytes) -> None:
         asked.extend(jobs[0].lines)
         if jobs[0].lines == ("big",):
             raise MemoryError
         deliver(jobs[0], [{"process": len(asked)}])
 
-    started: list[Worker] = []
-
-    def launch() -> Worker:
-        started.append(in_thread(SimpleNamespace(about=lambda: ABOUT, answer=answer)))
-        return started[-1]
-
-    pool = WorkerPool(launch, workers=1, seconds=600)
-    assert ask(pool, "C") == 1
-    with pytest.raises(RefusedError, match="more memory than a request may") as refused:
-        ask(pool, "big")
-    assert refused.value.status == 422
-    assert ask(pool, "C") == 3
-    assert len(started) == 2
-    pool.close()
+    with pool_of(lambda: in_thread(SimpleNamespace(about=lambda: ABOUT, answer=answer))) as (pool, started):
+        assert ask(pool, "C") == 1
+        with pytest.raises(RefusedError, match="more memory than a request may") as refused:
+            ask(pool, "big")
+        assert refused.value.status == 422
+        assert ask(pool, "C") == 3
+        assert len(started) == 2
 
 
 @pytest.mark.skipif(data_bytes() == 0, reason="this system does not count the memory of a process")
@@ -219,28 +204,24 @@ def test_a_model_that_cannot_be_loaded_is_refused_and_a_replacement_is_tried_aga
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("egocnn.show.serve.pool.PAUSE", 0.0)
-    launched: list[int] = []
+    numbers = itertools.count(1)
 
     def broken() -> Worker:
         ours, theirs = Pipe()
         send(theirs, {"error": "not a run folder"})
         return Worker(ours, lambda: None)
 
-    def launch() -> Worker:
-        launched.append(1)
-        return broken() if len(launched) in (2, 3) else start_process(stub)
-
     with pytest.raises(RunError, match="not a run folder"):
         WorkerPool(broken, workers=1, seconds=1)
-    pool = WorkerPool(launch, workers=1, seconds=600)
-    with pytest.raises(RefusedError):
-        ask(pool, "die")
-    assert ask(pool, "C")
-    assert len(launched) == 4
-    pool.close()
-    with pytest.raises(RefusedError, match="being stopped") as refused:
-        ask(pool, "C")
-    assert refused.value.status == 503
+    with pool_of(lambda: broken() if next(numbers) in (2, 3) else start_process(stub)) as (pool, started):
+        with pytest.raises(RefusedError):
+            ask(pool, "die")
+        assert ask(pool, "C")
+        assert len(started) == 4
+        pool.close()
+        with pytest.raises(RefusedError, match="being stopped") as refused:
+            ask(pool, "C")
+        assert refused.value.status == 503
 
 
 class Echo(Worker):
@@ -274,11 +255,10 @@ def busy(jobs: Sequence[ExplainJob]) -> Iterator[tuple[Echo, threading.Event, li
     """Jobs that arrive while another one is being answered, and what all of them get in the end."""
     go = threading.Event()
     echo = Echo(go)
-    pool = WorkerPool(lambda: echo, workers=1, seconds=1)
-    pool.submit(ExplainJob(lines=("first",)))
-    until(lambda: echo.batches)
-    yield echo, go, [pool.submit(job) for job in jobs]
-    pool.close()
+    with pool_of(lambda: echo, seconds=1) as (pool, _):
+        pool.submit(ExplainJob(lines=("first",)))
+        until(lambda: echo.batches)
+        yield echo, go, [pool.submit(job) for job in jobs]
 
 
 @given(st.lists(st.integers(1, 40), min_size=1, max_size=20))
@@ -287,7 +267,7 @@ def test_everyone_gets_an_answer_of_their_own_however_many_come(sizes: list[int]
     asked = [ExplainJob(lines=tuple(f"{i}.{j}" for j in range(size))) for i, size in enumerate(sizes)]
     with busy(asked) as (echo, go, futures):
         go.set()
-        assert [future.result(60)[1].decode().split() for future in futures] == [list(job.lines) for job in asked]
+        assert [future.result(60).decode().split() for future in futures] == [list(job.lines) for job in asked]
     batches = [[len(job["lines"]) for job in batch] for batch in echo.batches[1:]]
     assert sum(map(sum, batches)) == sum(sizes)
     assert all(sum(batch) <= 64 for batch in batches)
@@ -297,8 +277,8 @@ def test_what_waits_is_answered_together_and_different_wishes_apart() -> None:
     jobs = [ExplainJob(lines=("C",), explained=wish) for wish in ("a", "b", "a", None, "b")]
     with busy([*jobs, ExplainJob(lines=("C" * 400,))]) as (echo, go, futures):
         go.set()
-        assert {future.result(60)[1] for future in futures[:-1]} == {b"C"}
-        assert len(futures[-1].result(60)[1]) == 400
+        assert {future.result(60) for future in futures[:-1]} == {b"C"}
+        assert len(futures[-1].result(60)) == 400
     batches = [[job["explained"] for job in batch] for batch in echo.batches[1:]]
     assert batches == [["a", "a"], ["b", "b"], [None], [None]]  # what is long goes alone
 
@@ -309,11 +289,11 @@ def test_one_who_has_gone_is_not_answered_and_a_failure_reaches_those_who_caused
     with busy(jobs) as (echo, go, (gone, good, bad, late)):
         assert gone.cancel()
         go.set()
-        assert good.result(60)[1] == b"good"
+        assert good.result(60) == b"good"
         with pytest.raises(Exception, match="broken"):
             bad.result(60)
         if lost:  # tried again, each alone
-            assert late.result(60)[1] == b"late"
+            assert late.result(60) == b"late"
         else:
             assert isinstance(late.exception(60), ValueError)
         assert ("gone",) not in [job["lines"] for batch in echo.batches for job in batch]

@@ -18,13 +18,13 @@ from egocnn.data.arrays import Ints
 from egocnn.data.graphs import Graphs
 from egocnn.encode.batch import EncodedGraphs
 from egocnn.encode.encoder import Encoder
-from egocnn.errors import ConfigError, DataError, RunError
-from egocnn.study.crossval import CrossValidation, Protocol, cross_validate, read_record, training
+from egocnn.errors import ConfigError, DataError
+from egocnn.study.crossval import CrossValidation, Protocol, cross_validate, training
 from egocnn.study.crossval.folds import Combine, FoldTask, fold_numbers, make_tasks
 from egocnn.train.metrics import test_scores as scores_of
 from egocnn.train.recipe import Replica, learn
 from tests.support.commands import SHORT, Run, check_refused, printed
-from tests.support.samples import as_list
+from tests.support.samples import as_list, sure
 from tests.support.strategies import random_trees
 from tests.support.tiny import ALCOHOLS, SIZES, alcohols, oxygens, parts, plain_model, plain_train
 
@@ -62,9 +62,8 @@ def test_every_graph_is_tested_once_and_classes_have_equal_shares(counts: list[i
 
 def test_groups_are_never_torn_apart_and_values_are_dealt_out_in_folds_of_equal_size() -> None:
     graphs = grouped()
-    assert graphs.group is not None
     for task in tasks(graphs, 5):
-        parts = [{*graphs.group[numbers]} for numbers in (task.learned, task.validation, task.tested)]
+        parts = [{*sure(graphs.group)[numbers]} for numbers in (task.learned, task.validation, task.tested)]
         assert min(map(len, parts)) > 0
         assert len(set.union(*parts)) == sum(map(len, parts))
         marked = task.without_tested(graphs)
@@ -99,23 +98,6 @@ def test_stacked_or_in_turn_the_result_is_the_same() -> None:
         assert one.score == pytest.approx(other.score, abs=0.2)
         assert (one.test_graphs, one.parameters) == (other.test_graphs, other.parameters)
         assert [(run.seeds, run.epochs) for run in one.runs] == [(run.seeds, run.epochs) for run in other.runs]
-
-
-def test_a_fold_is_what_training_on_its_own_part_gives() -> None:
-    graphs = grouped()
-    result = cross_validate(graphs, MODEL, TRAIN, folds=4, restarts=2)
-    task = tasks(graphs, 4, restarts=2)[1]
-    (seeds,) = task.seeds
-    trained = [learn(task.without_tested(graphs), MODEL, replace(TRAIN, seed=seed)) for seed in seeds]
-    one, two = (history.best for _, history in trained)
-    assert one is not None
-    assert two is not None
-    chosen, best = (1, two) if two.beats(one) else (0, one)
-    fold = result.folds[task.fold - 1]
-    (run,) = fold.runs
-    assert (run.restart, run.best_epoch, run.validation_score) == (chosen + 1, best.epoch, best.validation_score)
-    assert run.seeds == seeds
-    assert run.score == scores_of(trained[chosen][0], graphs[task.tested], device="cpu")["accuracy"] == fold.score
 
 
 @pytest.mark.parametrize("stack", [False, True])
@@ -163,8 +145,7 @@ def test_a_value_is_scored_by_its_explained_variance_also_where_restarts_are_ave
     result = cross_validate(oxygens(60), replace(MODEL, readout="sum"), replace(TRAIN, epochs=20), protocol=protocol)
     for fold in result.folds:
         (run,) = fold.runs
-        assert run.alone is not None
-        assert run.score >= run.alone - 1e-9  # the error of a mean is at most the mean of the errors
+        assert run.score >= sure(run.alone) - 1e-9  # the error of a mean is at most the mean of the errors
     assert result.score == "r2"
 
 
@@ -198,10 +179,13 @@ def test_the_command_prints_a_table_and_writes_the_record(tmp_path: Path, run: R
     assert record["restarts"] == 2
 
 
-@pytest.mark.parametrize("stack", ["--stack", "--no-stack"])
-def test_the_command_prints_one_object_for_machines(run: Run, stack: str) -> None:
-    words = ("crossval", ALCOHOLS, "--folds", 3, "--json", "--device", "cpu", "--seed", 5, stack, *SHORT)
-    result = json.loads(printed(run, *words))
+@pytest.mark.parametrize(("stack", "told"), [("--stack", "epoch 2/2: 3 of 3 in training"), ("--no-stack", "fold 3/3")])
+def test_the_command_prints_one_object_for_machines_and_tells_how_it_goes(run: Run, stack: str, told: str) -> None:
+    short = [word for word in SHORT if word != "--quiet"]
+    code, out, err = run("crossval", ALCOHOLS, "--folds", 3, "--json", "--device", "cpu", "--seed", 5, stack, *short)
+    assert code == 0
+    assert told in err
+    result = json.loads(out)
     assert set(CrossValidation.__dataclass_fields__) == set(result)
     assert (result["model"], result["data"], result["protocol"]) == ("ego-cnn", ALCOHOLS, "plain")
     assert (result["seed"], result["stacked"], len(result["folds"])) == (5, stack == "--stack", 3)
@@ -209,14 +193,6 @@ def test_the_command_prints_one_object_for_machines(run: Run, stack: str) -> Non
     assert result["interval"][0] <= result["mean"] <= result["interval"][1]
     assert result["parameters"] > 0
     assert result["seconds"] > 0
-
-
-def test_the_command_tells_how_it_goes(run: Run) -> None:
-    words = [word for word in SHORT if word != "--quiet"]
-    _, _, err = run("crossval", ALCOHOLS, "--folds", 3, "--stack", "--device", "cpu", *words)
-    assert "epoch 2/2: 3 of 3 in training" in err
-    _, _, err = run("crossval", ALCOHOLS, "--folds", 3, "--device", "cpu", *words)
-    assert "fold 3/3" in err
 
 
 def trees(n_graphs: int = 36) -> Graphs:
@@ -294,55 +270,56 @@ def test_averaged_restarts_are_those_of_single_trainings_and_count_all_their_par
 # ── records and refusals ──────────────────────────────────────────────────────────────────────────
 
 
-def test_averages_are_kept_and_never_taken_for_those_of_the_best(tmp_path: Path) -> None:
-    out = tmp_path / "record.json"
-    protocol = Protocol(folds=2, restarts=2, combine="average")
-    result = cross_validate(trees(), MODEL, TRAIN, protocol=protocol, out=out)
-    assert read_record(out) == result == cross_validate(trees(), MODEL, TRAIN, protocol=protocol, out=out)
-    with pytest.raises(RunError, match="was made with combine average, now it is none"):
-        cross_validate(trees(), MODEL, TRAIN, protocol=replace(protocol, combine="best"), out=out)
-
-
 def test_the_command_averages_restarts_over_several_runs(tmp_path: Path, run: Run) -> None:
     out = tmp_path / "record.json"
     words: list[object] = ["crossval", ALCOHOLS, "--folds", 2, "--restarts", 2, "--runs", 2, "--device", "cpu", *SHORT]
     printed(run, *words, "--combine", "average", "-o", out)
     record = json.loads(out.read_text(encoding="utf-8"))
+    printed(run, *words, "--combine", "average", "-o", out)
+    assert json.loads(out.read_text(encoding="utf-8")) == record, "what is there is not computed again"
     assert (record["runs"], record["restarts"]) == (2, 2)
     runs = [each for fold in record["folds"] for each in fold["runs"]]
     assert len(runs) == 4
     assert all(0 <= each["alone"] <= 1 and each["restart"] == 0 for each in runs)
-    check_refused(run, "was made with combine average", *words, "-o", out)
+    check_refused(run, "was made with combine average, now it is none", *words, "-o", out)
     check_refused(run, "--combine: invalid choice: 'vote'", *words, "--combine", "vote")
     check_refused(run, "a whole number, 1 or more", "crossval", ALCOHOLS, "--runs", 0)
     wanted = "only the restarts of an Ego-CNN can be averaged; label counts says classes"
     check_refused(run, wanted, "crossval", ALCOHOLS, "--model", "label-counts", "--combine", "average", "--quiet")
 
 
-@pytest.mark.parametrize("stack", [False, True])
-def test_a_fold_of_several_networks_is_tested_by_the_mean_of_their_outputs(stack: bool) -> None:
-    graphs, train = trees(), replace(TRAIN, networks=2)
+@pytest.mark.parametrize(("networks", "stack"), [(1, False), (2, False), (2, True)])
+def test_a_fold_is_what_training_on_its_own_part_gives_tested_by_the_mean_of_the_networks(
+    networks: int, stack: bool
+) -> None:
+    graphs, train = trees(), replace(TRAIN, networks=networks)
     protocol = Protocol(folds=3, restarts=2)
     epochs: list[int] = []
     result = cross_validate(graphs, MODEL, train, protocol=protocol, stack=stack, progress=epochs.append)
     assert max(epochs) <= protocol.folds * protocol.runs * protocol.restarts * train.networks * train.epochs
     task, fold = make_tasks(graphs, protocol, train)[1], result.folds[1]
-    trained = [
-        learn(task.without_tested(graphs), MODEL, replace(train, seed=seed), stack=stack)[0] for seed in task.seeds[0]
-    ]
+    rest = task.without_tested(graphs)
+    trained = [learn(rest, MODEL, replace(train, seed=seed), stack=stack) for seed in task.seeds[0]]
 
     def scores(chosen: Ints) -> list[float]:
         some = graphs[chosen]
-        return [float((each.outputs(some, device="cpu").argmax(axis=1) == some.target).mean()) for each in trained]
+        return [float((each.outputs(some, device="cpu").argmax(axis=1) == some.target).mean()) for each, _ in trained]
 
     (run,) = fold.runs
     assert run.validation_score == pytest.approx(max(scores(task.validation)))
     assert run.score == pytest.approx(scores(task.tested)[run.restart - 1])
-    chosen, tested = trained[run.restart - 1], graphs[task.tested]
+    (chosen, history), tested = trained[run.restart - 1], graphs[task.tested]
     of_each = chosen.outputs_of_each(tested, device="cpu").argmax(axis=2) == tested.target
-    assert run.alone == pytest.approx(float(of_each.mean()))
     assert run.seeds == task.seeds[0]
-    assert fold.parameters == chosen.n_parameters == 2 * chosen.networks[0].n_parameters
+    assert fold.parameters == chosen.n_parameters == networks * chosen.networks[0].n_parameters
+    if networks > 1:
+        assert run.alone == pytest.approx(float(of_each.mean()))
+        return
+    best, (first, second) = history.best, (each.best for _, each in trained)
+    assert best is not None
+    assert run.restart == 1 + sure(second).beats(first)  # of equals the first
+    assert (run.best_epoch, run.validation_score) == (best.epoch, best.validation_score)
+    assert run.score == fold.score == scores_of(chosen, tested, device="cpu")["accuracy"]
 
 
 # ── other scores ──────────────────────────────────────────────────────────────────────────────────
@@ -368,7 +345,6 @@ def test_another_metric_is_reported_in_the_unit_of_the_target_and_chooses_the_re
 
 def test_a_score_that_is_undefined_is_refused_and_not_made_up() -> None:
     graphs = alcohols()
-    assert graphs.target is not None
-    data = Encoder.fit(graphs, MODEL).apply(graphs[graphs.target == 0], MODEL)
+    data = Encoder.fit(graphs, MODEL).apply(graphs[sure(graphs.target) == 0], MODEL)
     with pytest.raises(DataError, match="ROC AUC says nothing where all 16 graphs of a fold"):
         training.score_of([torch.full((len(data), 2), 0.5)], data, "roc_auc")

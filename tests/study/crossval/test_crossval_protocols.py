@@ -16,10 +16,11 @@ from egocnn.data.graphs import Graphs
 from egocnn.data.read import read
 from egocnn.errors import ConfigError, DataError
 from egocnn.study.crossval import Protocol, choose_protocol, compare, cross_validate, read_record
-from egocnn.study.crossval.folds import FoldTask, make_tasks, published_splits, read_splits
+from egocnn.study.crossval.folds import make_tasks, published_splits, read_splits
 from egocnn.study.crossval.other_models import classifier_fold
 from lab.rivals.rival import Rival
 from tests.support.commands import SHORT, Run, check_refused, printed
+from tests.support.samples import sure
 from tests.support.strategies import random_trees
 from tests.support.tiny import ALCOHOLS, SIZES, oxygens, plain_model, plain_train
 
@@ -30,8 +31,7 @@ TRAIN = plain_train(epochs=2, learning_rate=1e-2, device="cpu")
 def trees(n_graphs: int = 40, *, nodes: int = 6, seed: int = 1) -> Graphs:
     """Two classes: many O nodes, or few."""
     graphs = random_trees(n_graphs, nodes=nodes, seed=seed)
-    assert graphs.node_label is not None
-    count = np.bincount(graphs.graph_of, weights=graphs.node_label == graphs.node_label_names.index("O"))
+    count = np.bincount(graphs.graph_of, weights=sure(graphs.node_label) == graphs.node_label_names.index("O"))
     return graphs.replace(target=(count >= np.median(count)).astype(np.int64), class_names=("few", "many"))
 
 
@@ -123,22 +123,6 @@ def test_the_best_restart_in_validation_is_tested_once_a_run() -> None:
     assert looks == [int(number == chosen) for number in (1, 2, 3)] + [1, 0, 0]
 
 
-# ── the tested have no say ────────────────────────────────────────────────────────────────────────
-
-
-def strangers(graphs: Graphs, task: FoldTask) -> tuple[Graphs, Ints]:
-    """The graphs with the first half of those tested exchanged for others, of the same classes but of another kind."""
-    altered = task.tested[: len(task.tested) // 2]
-    assert graphs.target is not None
-    strange = random_trees(len(altered), nodes=11, seed=9)
-    strange = strange.replace(
-        node_label_names=("N", "Xe", "Kr"), target=graphs.target[altered], class_names=graphs.class_names
-    )
-    numbers = np.arange(len(graphs))
-    numbers[altered] = len(graphs) + np.arange(len(altered))
-    return Graphs.concat([graphs, strange])[numbers], np.arange(len(altered), len(task.tested))
-
-
 # ── models of others ──────────────────────────────────────────────────────────────────────────────
 
 
@@ -149,8 +133,7 @@ class Majority:
     seeds: ClassVar[list[int | None]] = []
 
     def fit(self, graphs: Graphs, target: Ints) -> Self:
-        assert graphs.target is not None
-        assert graphs.target.tolist() == target.tolist()
+        assert sure(graphs.target).tolist() == target.tolist()
         self.seeds.append(self.random_state)
         self.commonest = np.bincount(target).argmax()
         return self

@@ -85,25 +85,17 @@ def test_records_from_before_a_setting_was_added_still_count(tmp_path: Path) -> 
     graphs, out = alcohols(), tmp_path / "record.json"
     record = cross_validate(graphs, MODEL, TRAIN, folds=2, out=out)
     plain = json.loads(out.read_text())
-    added: dict[str, Any] = {
-        "judgements": 1,
-        "networks": 1,
-        "parts": 0,
-        "missing": 1,
-        "pool_norm": False,
-        "count_inputs": False,
-    }
-    added |= {"monitor": "auto"}
+    added = {"judgements": 1, "networks": 1, "parts": 0, "missing": 1, "monitor": "auto"}
+    added |= {"pool_norm": False, "count_inputs": False}
     assert plain["folds"][0]["runs"][0].pop("alone") is None
     for name, value in added.items():
         section = "train" if name in plain["settings"]["train"] else "model"
         assert plain["settings"][section].pop(name) == value
     out.write_text(json.dumps(plain))
     assert cross_validate(graphs, MODEL, TRAIN, folds=2, out=out).fingerprint == record.fingerprint
-    with pytest.raises(RunError, match="was made with judgements none, now it is 2"):
-        cross_validate(graphs, MODEL, replace(TRAIN, judgements=2), folds=2, out=out)
-    with pytest.raises(RunError, match="was made with networks none, now it is 2"):
-        cross_validate(graphs, MODEL, replace(TRAIN, networks=2), folds=2, out=out)
+    for name, other in (("judgements", replace(TRAIN, judgements=2)), ("networks", replace(TRAIN, networks=2))):
+        with pytest.raises(RunError, match=f"was made with {name} none, now it is 2"):
+            cross_validate(graphs, MODEL, other, folds=2, out=out)
 
 
 def test_stacks_of_a_few_folds_are_kept_as_they_finish(tmp_path: Path) -> None:

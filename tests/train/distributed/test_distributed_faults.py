@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -15,6 +14,7 @@ import pytest
 from egocnn.cli import main
 from egocnn.model import Model
 from egocnn.train.engines.distributed.world import LOST
+from tests.support.commands import has_come_to, wait_until
 from tests.support.tiny import ALCOHOLS, COMPLETE, FLAGS, PATIENCE, alcohols, names_in
 
 pytestmark = pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks for processes in /proc")
@@ -37,11 +37,9 @@ def started(folder: Path, *more: str, restarts: int = 0) -> Iterator[subprocess.
     pipe = subprocess.PIPE
     process = subprocess.Popen(command(folder, *more, restarts=restarts), stdout=pipe, stderr=pipe, text=True)
     try:
-        begun = time.monotonic()
-        while not (folder / "history.csv").exists() or (folder / "history.csv").read_text().count("\n") < 4:
-            assert process.poll() is None, process.communicate()
-            assert time.monotonic() - begun < PATIENCE
-            time.sleep(0.005)
+        has_begun = has_come_to(3, folder)
+        wait_until(lambda: has_begun() or process.poll() is not None)
+        assert process.poll() is None, process.communicate()
         yield process
     finally:
         if process.poll() is None:  # a test has failed

@@ -15,6 +15,7 @@ from egocnn.nn.engines.norm import FusedNorm, Mode, PlainNorm, Running, norm_gra
 from egocnn.nn.engines.pool import FusedPool, plain_pool
 from egocnn.train.engines.common import STEEPEST
 from egocnn.train.engines.recorded.adamw import StackedAdamW, lengths, update_fused, update_plain
+from tests.support.samples import sure
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
@@ -37,12 +38,10 @@ def _draws(seeds: list[int], step: int, layer: int, rows: int, columns: int, sha
 def _norms(replicas: int, width: int) -> tuple[list[nn.BatchNorm1d], Tensor, Tensor, Running]:
     norms = [nn.BatchNorm1d(width).double() for _ in range(replicas)]
     for r, norm in enumerate(norms):
-        assert norm.running_mean is not None
-        assert norm.running_var is not None
         norm.weight.data = random(width, seed=r)
         norm.bias.data = random(width, seed=r + 10)
-        norm.running_mean.copy_(random(width, seed=r + 20))
-        norm.running_var.copy_(random(width, seed=r + 30).abs() + 0.1)
+        sure(norm.running_mean).copy_(random(width, seed=r + 20))
+        sure(norm.running_var).copy_(random(width, seed=r + 30).abs() + 0.1)
 
     def stack(name: str) -> Tensor:
         return torch.stack([getattr(norm, name).detach().clone() for norm in norms])

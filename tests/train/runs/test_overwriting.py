@@ -5,9 +5,6 @@ import json
 import os
 import shutil
 import signal
-import subprocess
-import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,21 +17,11 @@ from egocnn.errors import DivergedError, RunError
 from egocnn.model import Model
 from egocnn.train import run as runs
 from egocnn.train.run import train_run
-from tests.support.tiny import (
-    ALCOHOLS,
-    COMPLETE,
-    FLAGS,
-    MODEL,
-    PATIENCE,
-    TRAIN,
-    alcohols,
-    contents,
-    names_in,
-    stop_after,
-)
+from tests.support.commands import has_come_to, kill_once
+from tests.support.tiny import ALCOHOLS, COMPLETE, FLAGS, MODEL, TRAIN, alcohols, contents, names_in, stop_after
 
 OTHER = replace(TRAIN, seed=1)
-LONG = ("--epochs", "60", "--patience", "60")
+LONG = ("--epochs", "30", "--patience", "30")
 
 
 @pytest.fixture(scope="module")
@@ -86,27 +73,15 @@ def test_while_the_new_run_grows_the_earlier_one_can_be_used(run: Path, other: b
     check_replaced(run, other)
 
 
-def kill_when_it_has_begun(run: Path, *words: str) -> None:
-    command = [sys.executable, "-m", "egocnn", "train", ALCOHOLS, *FLAGS, "--quiet", "-o", str(run), *words]
-    with subprocess.Popen([*command, "--overwrite"], stderr=subprocess.PIPE, text=True) as process:
-        started = time.monotonic()
-        history = run.with_name(".run.new") / "history.csv"
-        while not history.exists() or history.read_text().count("\n") < 4:
-            assert process.poll() is None, process.communicate()
-            assert time.monotonic() - started < PATIENCE
-            time.sleep(0.002)
-        process.kill()
-    assert process.returncode == -signal.SIGKILL
-
-
 def test_a_training_that_is_killed_leaves_the_run_and_the_same_command_goes_on(
     run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     before = contents(run)
-    kill_when_it_has_begun(run, *LONG)
+    words, history = ["train", ALCOHOLS, *FLAGS, *LONG], run.with_name(".run.new") / "history.csv"
+    code, _ = kill_once(has_come_to(3, history.parent), *words, "--quiet", "-o", run, "--overwrite")
+    assert code == -signal.SIGKILL
     assert {name: text for name, text in contents(run).items() if name != ".lock"} == before
-    epochs = (run.with_name(".run.new") / "history.csv").read_text().count("\n") - 1
-    words = ["train", ALCOHOLS, *FLAGS, *LONG]
+    epochs = history.read_text().count("\n") - 1
     assert main([*words, "-o", str(run), "--overwrite"]) == 0
     told = capsys.readouterr().err
     assert int(told.split("/")[0].removeprefix("epoch ")) > epochs - 2, "it goes on from the last checkpoint"

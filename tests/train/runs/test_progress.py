@@ -11,7 +11,8 @@ import pytest
 from egocnn.cli import main
 from egocnn.config import TrainConfig
 from egocnn.train.history import Epoch, History
-from egocnn.train.progress import summary, time_left, training_report
+from egocnn.train.progress import summary, training_report
+from tests.support.samples import sure
 from tests.support.tiny import ALCOHOLS, FLAGS
 
 TRAINING = ["train", ALCOHOLS, *FLAGS]
@@ -43,22 +44,21 @@ def on_a_terminal(*words: str) -> tuple[str, str]:
                 break
             shown += some
         os.close(ours)
-        assert process.stdout is not None
-        out = process.stdout.read().decode()
+        out = sure(process.stdout).read().decode()
     assert process.returncode == 0
     return out, shown.decode()
 
 
 def test_on_a_terminal_a_bar_shows_loss_score_and_time_left(tmp_path: Path) -> None:
-    out, shown = on_a_terminal(*TRAINING, "--epochs", "30", "-o", str(tmp_path / "run"), "--json")
-    assert json.loads(out)["epochs"] <= 30
+    out, shown = on_a_terminal(*TRAINING, "--epochs", "4", "-o", str(tmp_path / "run"), "--json")
+    assert json.loads(out)["epochs"] == 4
     plain = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", shown)
     assert "\x1b[" in shown
     assert "━" in plain
-    assert re.search(r"\d+/30", plain)
+    assert re.search(r"\d+/4", plain)
     assert re.search(r"\d:\d\d:\d\d", plain)
     assert re.search(r"loss \d\.\d{4}, validation \d\.\d{4} \(best \d\.\d{4} at \d+\)", plain)
-    assert "epoch 1/30" not in plain
+    assert "epoch 1/4" not in plain
 
 
 def test_elsewhere_there_is_a_plain_line_per_epoch(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -76,24 +76,28 @@ def test_quiet_is_quiet(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
         assert report is None
 
 
-def test_the_time_left_follows_the_last_epochs_and_the_summary_tells_the_last_loss_and_the_best() -> None:
-    assert time_left(history(4), TrainConfig(epochs=10)) == 12
+def test_the_time_left_follows_the_last_epochs_and_the_summary_tells_the_last_loss_and_the_best(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     slow_then_fast = History([*history(5, seconds=100).epochs, *history(5, seconds=1).epochs])
-    assert time_left(slow_then_fast, TrainConfig(epochs=20)) == 10
-    assert time_left(history(4), TrainConfig(epochs=4)) == 0
+    for told, epochs, left in ((history(4), 10, 12), (slow_then_fast, 20, 10), (history(4), 4, 0)):
+        config = TrainConfig(epochs=epochs)
+        with training_report(config) as report:
+            sure(report)(told, config)
+        assert capsys.readouterr().err.endswith(f", {left} s left\n")
     assert summary(history(2)) == "loss 0.5000, validation 0.5000 (best 0.5000 at 2)"
     assert summary(history(1, finite=False)) == "loss 1.0000"
 
 
 def test_a_training_whose_news_nobody_reads_any_more_goes_on(tmp_path: Path) -> None:
     """egocnn train … 2>&1 | head -n 1"""
-    command = [sys.executable, "-m", "egocnn", *TRAINING, "--epochs", "12", "-o", str(tmp_path / "run")]
+    command = [sys.executable, "-m", "egocnn", *TRAINING, "--epochs", "4", "-o", str(tmp_path / "run")]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
         assert process.stdout is not None
-        assert process.stdout.readline().startswith(b"epoch 1/12")
+        assert process.stdout.readline().startswith(b"epoch 1/4")
         process.stdout.close()
     assert process.returncode == 0
-    assert json.loads((tmp_path / "run" / "metrics.json").read_text())["epochs"] == 12
+    assert json.loads((tmp_path / "run" / "metrics.json").read_text())["epochs"] == 4
 
 
 # ── TensorBoard ───────────────────────────────────────────────────────────────────────────────────

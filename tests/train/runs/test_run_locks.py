@@ -15,6 +15,7 @@ import pytest
 
 from egocnn.train.run import train_run
 from tests.support.commands import runner
+from tests.support.samples import sure
 from tests.support.tiny import ALCOHOLS, COMPLETE, FLAGS, MODEL, PATIENCE, TRAIN, alcohols, names_in
 from tests.train.distributed.test_distributed_faults import command as torchrun
 from tests.train.distributed.test_distributed_faults import said
@@ -38,8 +39,7 @@ def start_and_hold(folder: Path, *words: str) -> subprocess.Popen[str]:
     process = subprocess.Popen(
         [sys.executable, "-c", HOLDER, str(folder), *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
-    assert process.stdout is not None
-    assert process.stdout.readline() == f"{process.pid}\n"
+    assert sure(process.stdout).readline() == f"{process.pid}\n"
     return process
 
 
@@ -78,7 +78,7 @@ def test_a_second_training_is_refused_and_told_who_holds_the_folder(
 
 def test_two_trainings_that_start_together_end_as_one_run_and_one_refusal(tmp_path: Path) -> None:
     """Both find the folder empty; whichever has the lock first trains."""
-    words = ["train", ALCOHOLS, *FLAGS, "--quiet", "--epochs", "30", "-o", str(tmp_path / "run")]
+    words = ["train", ALCOHOLS, *FLAGS, "--quiet", "--epochs", "4", "-o", str(tmp_path / "run")]
     commands = [[sys.executable, "-m", "egocnn", *words, "--seed", seed] for seed in "01"]
     pipes: dict[str, Any] = {"stderr": subprocess.PIPE, "stdout": subprocess.DEVNULL}
     both = [subprocess.Popen(command, text=True, **pipes) for command in commands]

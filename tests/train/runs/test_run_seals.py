@@ -1,10 +1,12 @@
 """Files of a run that are not what was written, or no files at all: refused in one line, never waited for."""
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
 
+from egocnn.cli import main
 from tests.support.commands import SHORT, Run, check_refused, printed
 from tests.support.tiny import ALCOHOLS
 
@@ -13,27 +15,36 @@ def words(folder: Path) -> list[object]:
     return ["train", ALCOHOLS, "-o", folder, *SHORT]
 
 
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("trained") / "run"
+    assert main([str(word) for word in words(folder)]) == 0
+    return folder
+
+
+@pytest.fixture
+def folder(trained: Path, tmp_path: Path) -> Path:
+    """A complete run."""
+    return Path(shutil.copytree(trained, tmp_path / "run"))
+
+
 @pytest.mark.parametrize(
-    ("file", "before", "after"), [("metrics.json", '"epochs": ', '"epochs": 9'), ("history.csv", "\n1,", "\n1,9")]
+    ("file", "before", "after"),
+    [("metrics.json", '"epochs": ', '"epochs": 9'), ("history.csv", "\n1,", "\n1,9"), ("split.csv", "test", "train")],
 )
-def test_forged_metrics_are_refused_not_printed(file: str, before: str, after: str, tmp_path: Path, run: Run) -> None:
-    printed(run, *words(tmp_path / "run"))
-    forged = tmp_path / "run" / file
-    text = forged.read_text()
+def test_forged_metrics_are_refused_not_printed(file: str, before: str, after: str, folder: Path, run: Run) -> None:
+    text = (folder / file).read_text()
     assert before in text
-    forged.write_text(text.replace(before, after, 1))
-    wanted = "its checksum differs; --overwrite starts the run anew"
-    check_refused(run, wanted, *words(tmp_path / "run"), "--resume")
-    forged.write_text(text)
-    printed(run, *words(tmp_path / "run"), "--resume")
+    (folder / file).write_text(text.replace(before, after, 1))
+    check_refused(run, "its checksum differs; --overwrite starts the run anew", *words(folder), "--resume")
+    (folder / file).write_text(text)
+    printed(run, *words(folder), "--resume")
 
 
 @pytest.mark.parametrize(
     "file", ["config.json", "model.safetensors", "metrics.json", "attention.safetensors", "history.csv"]
 )
-def test_a_pipe_in_place_of_a_file_is_refused_not_waited_for(file: str, tmp_path: Path, run: Run) -> None:
-    folder = tmp_path / "run"
-    printed(run, *words(folder))
+def test_a_pipe_in_place_of_a_file_is_refused_not_waited_for(file: str, folder: Path, tmp_path: Path, run: Run) -> None:
     (folder / file).unlink(missing_ok=True)
     os.mkfifo(folder / file)
     asked: list[object] = [*words(folder), "--resume"]
@@ -42,12 +53,10 @@ def test_a_pipe_in_place_of_a_file_is_refused_not_waited_for(file: str, tmp_path
     check_refused(run, "is a pipe or a device, not a file", *asked)
 
 
-@pytest.mark.parametrize("name", ["data.csv", "data.graphml", "data"])
-def test_a_pipe_as_data_is_refused_by_its_name(name: str, tmp_path: Path, run: Run) -> None:
-    os.mkfifo(tmp_path / name)
-    check_refused(run, f"{name}: cannot be read (is a pipe or a device, not a file)", "info", tmp_path / name)
-
-
-def test_a_pipe_among_the_files_of_a_folder_is_refused(tmp_path: Path, run: Run) -> None:
-    os.mkfifo(tmp_path / "one.graphml")
-    check_refused(run, "one.graphml: cannot be read (is a pipe", "info", tmp_path)
+@pytest.mark.parametrize("name", ["data.csv", "data.graphml", "data", "folder/one.graphml"])
+def test_a_pipe_as_data_or_in_a_folder_of_data_is_refused_by_its_name(name: str, tmp_path: Path, run: Run) -> None:
+    pipe = tmp_path / name
+    pipe.parent.mkdir(exist_ok=True)
+    os.mkfifo(pipe)
+    asked = pipe if pipe.parent == tmp_path else pipe.parent
+    check_refused(run, f"{pipe.name}: cannot be read (is a pipe or a device, not a file)", "info", asked)

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from egocnn.data.graphs import Graphs
 from egocnn.encode.encoder import Encoder
 from egocnn.errors import DataError, EgoCNNError, RunError
-from egocnn.model import Model
+from egocnn.model import FITTED, Model
 from egocnn.nn.batch import Batch
 from egocnn.train.recipe import learn
 from tests.support.samples import one_graph
@@ -42,7 +42,7 @@ class OwnLabels(nn.Module):
 
 @pytest.fixture(scope="module")
 def trained() -> Model:
-    return learn(alcohols(), MODEL, TRAIN)[0]
+    return learn(alcohols(), MODEL, replace(TRAIN, networks=2))[0]
 
 
 @pytest.fixture
@@ -54,9 +54,7 @@ def folder(trained: Model, tmp_path: Path) -> Path:
 # ── predicting ────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_probabilities_are_the_softmax_over_the_temperature_and_no_graphs_give_no_rows(
-    trained: Model,
-) -> None:
+def test_probabilities_are_the_softmax_over_the_temperature_and_no_graphs_give_no_rows(trained: Model) -> None:
     warm = replace(trained, temperature=2.0)
     logits = warm.outputs(alcohols())
     assert logits.shape == (len(alcohols()), 2)
@@ -88,16 +86,25 @@ def test_a_graph_without_nodes_gets_a_prediction_too(trained: Model) -> None:
 # ── saving and loading ────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("changes", [{}, {"tie": True}, {"readout": "sort"}, {"k": 4, "width": 8}])
-def test_a_loaded_model_says_the_same_to_the_last_bit(changes: dict[str, Any], tmp_path: Path) -> None:
-    predictor, _ = learn(alcohols(), plain_model(**(SIZES | changes)), replace(TRAIN, epochs=2))
+@pytest.mark.parametrize(
+    ("changes", "networks", "graphs"),
+    [({"tie": True}, 1, alcohols()), ({"readout": "sort"}, 1, alcohols()), ({}, 3, alcohols()), ({}, 3, oxygens())],
+    ids=["tied", "sort", "three classifiers", "three regressors"],
+)
+def test_a_loaded_model_says_the_same_to_the_last_bit(
+    changes: dict[str, Any], networks: int, graphs: Graphs, tmp_path: Path
+) -> None:
+    predictor, _ = learn(graphs, plain_model(**(SIZES | changes)), replace(TRAIN, epochs=2, networks=networks))
     predictor = replace(predictor, temperature=1.5)
     predictor.save(tmp_path / "run")
     assert names_in(tmp_path / "run") == ["config.json", "model.safetensors"]
     loaded = Model.load(tmp_path / "run")
-    np.testing.assert_array_equal(loaded.probabilities(alcohols()), predictor.probabilities(alcohols()))
-    assert loaded.config == predictor.config
-    assert loaded.n_parameters == predictor.n_parameters
+    np.testing.assert_array_equal(loaded.outputs_of_each(graphs), predictor.outputs_of_each(graphs))
+    for one, other in zip(next(loaded.by_target(graphs))[2:], next(predictor.by_target(graphs))[2:], strict=True):
+        assert (one is None) == (other is None)
+        np.testing.assert_array_equal(one, other)
+    for name in ("config", "n_parameters", *FITTED):
+        assert getattr(loaded, name) == getattr(predictor, name)
     assert not loaded.networks[0].training
 
 
@@ -236,6 +243,20 @@ def test_sections_of_a_wrong_kind_are_refused(section: str, folder: Path) -> Non
             Model.load(folder)
 
 
+@pytest.mark.parametrize(
+    ("name", "values"),
+    {"networks": (1, 3, 10**18, 0, "2", None), "noise": (-0.1, "0"), "spread_scale": (float("nan"),)}.items(),
+)
+def test_numbers_of_networks_or_of_their_spread_that_do_not_fit_are_refused(
+    name: str, values: tuple[Any, ...], folder: Path
+) -> None:
+    for edit in (methodcaller("pop", name), *(methodcaller("update", {name: value}) for value in values)):
+        change(folder, edit)
+        with pytest.raises(RunError) as refusal:
+            Model.load(folder)
+        assert "\n" not in str(refusal.value)
+
+
 @pytest.mark.parametrize("name", ["width", "depth", "k", "slots", "hidden", "wl_rounds"])
 def test_huge_settings_are_refused_without_taking_the_memory(name: str, folder: Path) -> None:
     import resource
@@ -266,6 +287,9 @@ def test_weights_that_are_missing_misshapen_or_not_finite_are_refused(folder: Pa
         lambda arrays: arrays.update({"encoder.attr_scale": np.zeros(1)}),
         lambda arrays: arrays.update({"encoder.ranking.counts.1": np.zeros(1, np.int64)}),
         lambda arrays: arrays.pop("encoder.ranking.colours.2"),
+        lambda arrays: [arrays.pop(name) for name in list(arrays) if name.startswith("networks.0.")],
+        lambda arrays: arrays.pop("networks.1.out.bias"),
+        lambda arrays: arrays.update({"networks.2.out.bias": arrays["networks.1.out.bias"]}),
     ]
     for number, edit in enumerate(edits):
         damaged = tmp_path / str(number)

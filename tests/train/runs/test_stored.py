@@ -26,6 +26,7 @@ from egocnn.train.recipe import learn
 from egocnn.train.run import train_run
 from tests.cli.limited import check_limited
 from tests.support.commands import SHORT, check_refused, rows, runner
+from tests.support.samples import sure
 from tests.support.strategies import random_connected, random_trees
 from tests.support.tiny import (
     ALCOHOLS,
@@ -96,10 +97,16 @@ def assert_same_run(one: Path, other: Path) -> None:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_a_run_from_a_store_is_that_from_memory_bit_for_bit(case: str, tmp_path: Path) -> None:
+def test_a_run_from_a_store_is_that_from_memory_bit_for_bit_also_where_its_cache_is_loaded_and_steps_recorded(
+    case: str, tmp_path: Path
+) -> None:
+    """As on a GPU, where what is encoded is loaded if it fits."""
     graphs, settings = CASES[case]
-    model = plain_model(**SIZES | {"k": 2} | settings)
-    told = train_run(stored(graphs, tmp_path / "store"), tmp_path / "disk", model, TRAIN)
+    model, on_disk = plain_model(**SIZES | {"k": 2} | settings), stored(graphs, tmp_path / "store")
+    disk, other = (learn(each, model, TRAIN, stack=True) for each in (on_disk, graphs))
+    assert same(disk[0].networks[0].state_dict(), other[0].networks[0].state_dict())
+    assert [replace(e, seconds=0) for e in disk[1].epochs] == [replace(e, seconds=0) for e in other[1].epochs]
+    told = train_run(on_disk, tmp_path / "disk", model, TRAIN)
     train_run(read(tmp_path / "store"), tmp_path / "memory", model, TRAIN)
     assert_same_run(tmp_path / "disk", tmp_path / "memory")
     assert told["test_graphs"] > 0
@@ -116,16 +123,6 @@ def test_a_run_that_was_stopped_goes_on_to_the_same_end(tmp_path: Path) -> None:
     assert_same_run(tmp_path / "it", tmp_path / "unbroken")
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_graphs_loaded_from_the_cache_of_a_store_train_recorded_to_the_same_bits(case: str, tmp_path: Path) -> None:
-    """As they do on a GPU, where what is encoded is loaded if it fits."""
-    graphs, settings = CASES[case]
-    model = plain_model(**SIZES | {"k": 2} | settings)
-    disk, other = (learn(each, model, TRAIN, stack=True) for each in (stored(graphs, tmp_path / "store"), graphs))
-    assert same(disk[0].networks[0].state_dict(), other[0].networks[0].state_dict())
-    assert [replace(e, seconds=0) for e in disk[1].epochs] == [replace(e, seconds=0) for e in other[1].epochs]
-
-
 def test_a_collection_answers_alike_from_memory_and_from_disk(tmp_path: Path) -> None:
     graphs = alcohols()
     several: list[Collection] = [graphs, stored(graphs, tmp_path / "store")]
@@ -140,8 +137,7 @@ def test_a_collection_answers_alike_from_memory_and_from_disk(tmp_path: Path) ->
         assert Graphs.concat([*other.portions()]).names == Graphs.concat([*one.portions()]).names
     for each in several:
         marked = each.with_parts(np.zeros(len(graphs), np.int8))
-        assert marked.outline.part is not None
-        assert not marked.outline.part.any()
+        assert not sure(marked.outline.part).any()
         assert len({each.digest, marked.digest, each.with_parts(None).digest, each.choose(np.arange(3)).digest}) == 4
         assert each.with_parts(None).whole().part is None
     assert [each.bytes_on_disk > 0 for each in several] == [False, True]
@@ -152,8 +148,7 @@ def test_graphs_of_a_store_are_chosen_and_read_in_portions(tmp_path: Path) -> No
     write_store([graphs], tmp_path / "store")
     whole = Stored.of(Store.open(tmp_path / "store"))
     tested = choose_part(whole, "here", "test", 7)
-    assert graphs.part is not None
-    numbers = np.flatnonzero(graphs.part == 2)[:7]
+    numbers = np.flatnonzero(sure(graphs.part) == 2)[:7]
     assert tested.numbers.tolist() == numbers.tolist()
     names = [name for portion in tested.choose(np.array([0, 3, 6])).portions() for name in portion.names]
     assert names == [graphs.names[number] for number in numbers[[0, 3, 6]]]
@@ -163,8 +158,7 @@ def test_graphs_of_a_store_are_chosen_and_read_in_portions(tmp_path: Path) -> No
 
 def test_graphs_without_a_target_are_left_out(tmp_path: Path) -> None:
     graphs = alcohols()
-    assert graphs.target is not None
-    target = graphs.target.copy()
+    target = sure(graphs.target).copy()
     target[[4, 9]] = -1
     store = stored(graphs.replace(target=target), tmp_path / "store")
     assert train_run(store, tmp_path / "it", plain_model(), TRAIN)["graphs"] == len(graphs) - 2

@@ -16,6 +16,7 @@ from egocnn.model import Model
 from egocnn.train.metrics import SeveralTargets, loss_of, scores_by_target
 from egocnn.train.recipe import learn
 from egocnn.train.run import train_run
+from tests.support.samples import sure
 
 SMALL = ModelConfig(width=8, depth=1, hidden=8)
 QUICK = TrainConfig(epochs=2, networks=2, device="cpu")
@@ -24,8 +25,7 @@ QUICK = TrainConfig(epochs=2, networks=2, device="cpu")
 def both_targets() -> Graphs:
     """Alcohols or alkanes, and how many atoms; of every graph one of them is known at least."""
     graphs = egocnn.read("compounds:alcohols:sizes=3-9,per_size=4")
-    assert graphs.target is not None
-    target = np.stack([graphs.target.astype(np.float64), graphs.node_counts.astype(np.float64)], axis=1)
+    target = np.stack([sure(graphs.target).astype(np.float64), graphs.node_counts.astype(np.float64)], axis=1)
     target[2::7, 0], target[4::5, 1] = np.nan, np.nan
     target[np.isnan(target).all(axis=1), 0] = 0
     return graphs.replace(target=target, class_names=(), targets=(("kind", graphs.class_names), ("atoms", ())))
@@ -109,8 +109,7 @@ def test_the_first_target_is_explained_unless_another_is_named_and_what_takes_on
 
 def test_a_graph_of_which_nothing_is_known_is_left_out_and_changes_nothing(tmp_path: Path) -> None:
     graphs = both_targets()
-    assert graphs.target is not None
-    target = graphs.target.copy()
+    target = sure(graphs.target).copy()
     target[3] = np.nan
     graphs, runs = graphs.replace(target=target), dict[str, dict[str, Any]]()
     for name, some in (("with", graphs), ("without", graphs[np.arange(len(graphs)) != 3])):
@@ -122,8 +121,7 @@ def test_a_graph_of_which_nothing_is_known_is_left_out_and_changes_nothing(tmp_p
 
 def test_a_target_that_never_varies_is_refused_by_its_name() -> None:
     graphs = both_targets()
-    assert graphs.target is not None
-    target = graphs.target.copy()
+    target = sure(graphs.target).copy()
     target[:, 1] = 7
     with pytest.raises(DataError, match="target atoms: every graph has the same target"):
         learn(graphs.replace(target=target), SMALL, QUICK)

@@ -45,9 +45,9 @@ def find_set(name: str) -> Path | None:
         return None
     data = os.environ.get("EGOCNN_DATA")
     for inside in (f"tu/{name}.zip", f"{name}.zip", name, f"tu/{name}") if data else ():
-        if _exists(path := Path(data or "", inside)):
+        if os.path.exists(path := Path(data or "", inside)):  # noqa: PTH110 — pathlib's raises where it may not look
             return path
-    if not _exists(cached := _cache_path(name)):
+    if not os.path.exists(cached := _cache_path(name)):  # noqa: PTH110
         return None
     _check_cached(cached)
     return cached
@@ -108,13 +108,6 @@ def content_digest(archive: Archive) -> str:
 
 def _is_name(name: str) -> bool:
     return re.fullmatch("[A-Za-z0-9_-]+", name) is not None and len(name) <= 100
-
-
-def _exists(path: Path) -> bool:
-    try:
-        return path.exists()
-    except OSError:  # for example in a folder that may not be entered
-        return False
 
 
 def _cache_path(name: str) -> Path:

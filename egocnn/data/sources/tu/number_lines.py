@@ -37,21 +37,25 @@ A_REAL = rb"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?"
 REAL = _Kind("a finite number", np.float64, A_REAL, b"0123456789+-.eE")
 
 
-def read_integers(chunks: Iterable[bytes], where: str, columns: int | None = None) -> Ints:
-    """(rows, columns) of 64-bit integers; without ``columns`` the first line decides how many there are."""
-    blocks = [block for _, block in _blocks(chunks, where, columns, WHOLE)]
-    return np.concatenate(blocks) if blocks else np.empty((0, columns or 1), np.int64)
+def read_numbers(chunks: Iterable[bytes], where: str, columns: int | None = None, kind: _Kind = WHOLE) -> NDArray[Any]:
+    """(rows, columns) of 64-bit numbers, all finite; without ``columns`` the first line decides how many there are."""
+    blocks = [block for _, block in number_blocks(chunks, where, columns, kind)]
+    return np.concatenate(blocks) if blocks else np.empty((0, columns or 1), kind.dtype)
 
 
-def read_reals(chunks: Iterable[bytes], where: str) -> Floats:
-    """(rows, columns) of 64-bit floats, all finite."""
-    blocks = [block for _, block in _blocks(chunks, where, None, REAL)]
-    return np.concatenate(blocks) if blocks else np.empty((0, 1), np.float64)
-
-
-def integer_blocks(chunks: Iterable[bytes], where: str, columns: int) -> Iterator[tuple[int, Ints]]:
-    """The same as :func:`read_integers` piece by piece: number of its first line (from 1), rows."""
-    return _blocks(chunks, where, columns, WHOLE)
+def number_blocks(
+    chunks: Iterable[bytes], where: str, columns: int | None = None, kind: _Kind = WHOLE
+) -> Iterator[tuple[int, NDArray[Any]]]:
+    """The same piece by piece: number of its first line (from 1), rows."""
+    line = 1
+    for piece in whole_lines(chunks, where):
+        if columns is None:
+            columns = max(1, len(_fields(piece[: piece.index(b"\n")])))
+        block = _parse_even(piece, columns) if kind is WHOLE else None
+        block = _parse_clean(piece, columns, kind) if block is None else block
+        block = _parse_lines(piece, columns, kind, where, line) if block is None else block
+        yield line, block
+        line += len(block)
 
 
 def whole_lines(chunks: Iterable[bytes], where: str) -> Iterator[bytes]:
@@ -73,20 +77,6 @@ def whole_lines(chunks: Iterable[bytes], where: str) -> Iterator[bytes]:
             raise DataError(f"{where}, line {lines + 1}: longer than {LONGEST_LINE} bytes; a line must be shorter")
     if last := rest.rstrip():
         yield last + b"\n"
-
-
-def _blocks(
-    chunks: Iterable[bytes], where: str, columns: int | None, kind: _Kind
-) -> Iterator[tuple[int, NDArray[Any]]]:
-    line = 1
-    for piece in whole_lines(chunks, where):
-        if columns is None:
-            columns = max(1, len(_fields(piece[: piece.index(b"\n")])))
-        block = _parse_even(piece, columns) if kind is WHOLE else None
-        block = _parse_clean(piece, columns, kind) if block is None else block
-        block = _parse_lines(piece, columns, kind, where, line) if block is None else block
-        yield line, block
-        line += len(block)
 
 
 def _parse_even(piece: bytes, columns: int) -> Ints | None:

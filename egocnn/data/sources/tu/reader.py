@@ -16,7 +16,7 @@ from egocnn.data.graphs import Graphs
 from egocnn.data.schema import rule
 from egocnn.data.sources.text import short
 from egocnn.data.sources.tu.archive import Files, open_files, read_ahead
-from egocnn.data.sources.tu.number_lines import integer_blocks, read_integers, read_reals
+from egocnn.data.sources.tu.number_lines import REAL, WHOLE, number_blocks, read_numbers
 from egocnn.errors import DataError, DuplicateEdgeError, MissingColumnError
 
 logger = logging.getLogger("egocnn")
@@ -58,8 +58,8 @@ class _Set:
 
     def numbers(self, table: str, lines: int, of: str) -> NDArray[Any]:
         """The numbers of a table that must have a line for each of so many nodes, edges or graphs."""
-        read = read_reals if table.endswith("attributes") else read_integers
-        values = read(self.chunks(table), self.file(table))
+        kind = REAL if table.endswith("attributes") else WHOLE
+        values = read_numbers(self.chunks(table), self.file(table), kind=kind)
         has = f"{self.file(table)} has {len(values)} lines for {lines} {of}"
         rule(len(values) == lines, f"{has}; it must have one for each")
         return values
@@ -115,7 +115,7 @@ def _read_set(tables: _Set, config: ReadConfig) -> Graphs:
 
 def _read_node_counts(tables: _Set) -> Ints:
     """(G) nodes of every graph; the ids must be 1, ..., 1, 2, ..., 2 and so on."""
-    graph = read_integers(tables.chunks("graph_indicator"), tables.file("graph_indicator"), 1)[:, 0]
+    graph = read_numbers(tables.chunks("graph_indicator"), tables.file("graph_indicator"), 1)[:, 0]
     rule(len(graph), f"{tables.file('graph_indicator')} is empty: the set has no graphs")
     before = np.concatenate([np.zeros(1, np.int64), graph[:-1]])
     wrong = np.flatnonzero((graph < 1) | ((graph != before) & (graph - 1 != before)))
@@ -136,7 +136,7 @@ def _edge_blocks(tables: _Set, counts: Ints) -> Iterator[tuple[Ints, Ints]]:
     """The lines of NAME_A.txt: edges (E, 2), nodes counted from 0, and the graph of each; checked block by block."""
     graph_of = np.repeat(np.arange(len(counts), dtype=np.int32), counts)
     file = tables.file("A")
-    for first_line, pairs in integer_blocks(read_ahead(tables.chunks("A")), file, 2):
+    for first_line, pairs in number_blocks(read_ahead(tables.chunks("A")), file, 2):
         outside = ((pairs < 1) | (pairs > len(graph_of))).ravel()
         if outside.any():
             place = int(outside.argmax())

@@ -2,121 +2,66 @@
 
 from __future__ import annotations
 
-import logging
+from collections.abc import Sequence
 from functools import cache
-from importlib.util import find_spec
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from egocnn.nn.engines.gpu import HAS_TRITON
 from egocnn.nn.engines.gpu.tiles import LONG, WINDOW, Tiles, Transposed, chunk_nodes, table_of, windows_of
+from egocnn.nn.engines.operator import differentiable, factor_type
+from egocnn.nn.memory import warn
 
-log = logging.getLogger(__name__)
 SHARES = 64  # parts that a replica's nodes are cut into for the gradient of the filters: enough to keep a GPU busy
 PROGRAMS = 8192  # At most so many programs share sums among themselves: several rounds of a large GPU.
 
 
-@cache
 def is_available(device: torch.device) -> bool:
     """Whether the fused engine runs here; one line in the log where it could but Triton is missing."""
     if device.type != "cuda":
         return False
-    if find_spec("triton") is None:
-        log.warning("triton is not installed: ego-convolutions on the GPU run by the slower reference")
+    if not HAS_TRITON:
+        warn("triton is not installed: ego-convolutions on the GPU run by the slower reference")
         return False
-    return torch.cuda.get_device_capability(device) >= (8, 0)
+    return bool(torch.cuda.get_device_properties(device).major >= 8)  # which torch's compiler knows
 
 
-def ego_conv_fused(x: Tensor, tiles: Tiles, weight: Tensor, bias: Tensor, *, relu: bool = False) -> Tensor:
+def ego_conv_fused(x: Tensor, tiles: Tiles | Tensor, weight: Tensor, bias: Tensor, *, relu: bool = False) -> Tensor:
     """As :func:`~egocnn.nn.engines.reference.ego_conv_reference`, and a rectifier after it if asked for. In float32,
     bfloat16 or float16, always summed up in float32. float32 products are rounded to TF32 where torch is allowed to,
-    else split in three so that nothing is lost. Under autocast, in its type."""
-    if torch.is_autocast_enabled("cuda") and x.is_cuda:
-        x = x.to(torch.get_autocast_dtype("cuda"))
-    # the registered operator is for torch's compiler; a plain call has less to carry
-    operator: Any = torch.ops.egocnn.fused if torch.compiler.is_compiling() else _Fused.apply
-    y: Tensor = operator(x, weight.to(x.dtype), bias.to(x.dtype), tiles.tensors(), tiles.room, relu)
-    return y
+    else split in three so that nothing is lost. Under autocast, in its type. From a table in place of its tiles, these
+    are worked out in each pass."""
+    x = x.to(factor_type(x))
+    plan = [tiles] if isinstance(tiles, Tensor) else tiles.tensors()
+    return _fused(x, weight.to(x.dtype), bias.to(x.dtype), plan, relu)
 
 
-def _fused(x: Tensor, weight: Tensor, bias: Tensor, tiles: list[Tensor], room: int, relu: bool) -> Tensor:  # noqa: ARG001
+def _forward(x: Tensor, weight: Tensor, bias: Tensor, plan: Sequence[Tensor], relu: bool) -> Tensor:
     """x (N, D) or (R, N, D) and so on -> (..., N, D')"""
-    (columns, length), y = tiles[:2], x.new_empty(*x.shape[:-1], weight.shape[-1])
+    columns, length, *_ = plan if len(plan) > 1 else Tiles.of(plan[0], gradients=False).tensors()
+    y = x.new_empty(*x.shape[:-1], weight.shape[-1])
     _convolve(x.contiguous(), weight, bias.contiguous(), columns, length, y, relu=relu)
     return y
 
 
-def _fused_backward(
-    gradient: Tensor, x: Tensor, weight: Tensor, tiles: list[Tensor], room: int, for_x: bool, for_weight: bool
+def _backward(
+    gradient: Tensor, x: Tensor, weight: Tensor, plan: Sequence[Tensor], for_x: bool, for_weight: bool
 ) -> tuple[Tensor, Tensor]:
     """Gradients with respect to x and weight; an empty tensor for one that is not asked for."""
-    columns, _, active, *back = tiles
-    gradient = gradient.contiguous()
-    x_gradient, weight_gradient = gradient.new_empty(0), gradient.new_empty(0)
+    columns, _, active, *back = plan if len(plan) > 1 else Tiles.of(plan[0], gradients=for_x).tensors()
+    of_x, of_weight = gradient.new_empty(0), gradient.new_empty(0)
     if for_x:
-        if not back:  # prepared where no gradient was expected
-            transposed = Transposed.of(table_of(columns), x.shape[-2])
-            back, room = transposed.tensors(), transposed.room
-        x_gradient = convolve_back(gradient, weight, room, back)
+        # where no gradient was expected, it is prepared only now
+        back = back or Transposed.of(table_of(columns), x.shape[-2]).tensors()
+        of_x = convolve_back(gradient, weight, back)
     if for_weight:
-        weight_gradient = correlate(x.contiguous(), gradient, columns, active)
-    return x_gradient, weight_gradient
+        of_weight = correlate(x.contiguous(), gradient, columns, active)
+    return of_x, of_weight
 
 
-def _shapes_of_fused_backward(gradient: Tensor, x: Tensor, weight: Tensor, *rest: Any) -> tuple[Tensor, Tensor]:
-    empty, (for_x, for_weight) = gradient.new_empty, rest[2:]
-    return torch.empty_like(x) if for_x else empty(0), torch.empty_like(weight) if for_weight else empty(0)
-
-
-def _keep(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-    x, weight, _, tiles, room, relu = inputs
-    ctx.relu, ctx.room, ctx.n_tiles = relu, room, len(tiles)
-    ctx.save_for_backward(x, weight, *((output,) if relu else ()), *tiles)
-
-
-def _backward(ctx: Any, gradient: Tensor, operator: Any) -> list[Any]:
-    """Gradients with respect to x, weight and bias."""
-    x, weight, *rest = ctx.saved_tensors
-    if ctx.relu:
-        gradient = torch.where(rest[0] > 0, gradient, 0)
-    asked = ctx.needs_input_grad[:3]
-    found = operator(gradient, x, weight, rest[-ctx.n_tiles :], ctx.room, *asked[:2])
-    of_both = (each if wanted else None for each, wanted in zip(found, asked, strict=False))
-    return [*of_both, gradient.sum(-2) if asked[2] else None]
-
-
-class _Fused(torch.autograd.Function):
-    forward = staticmethod(_fused)
-    setup_context = staticmethod(_keep)
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Any, ...]:
-        return (*_backward(ctx, gradients[0], _fused_backward), None, None, None)
-
-
-# not torch.library.custom_op: its first call waits seconds for torch's compiler, which mostly is not wanted
-library: Any = torch.library  # parts of it have no types
-LIBRARY = library.Library("egocnn", "FRAGMENT")
-LIBRARY.define("fused(Tensor x, Tensor weight, Tensor bias, Tensor[] tiles, SymInt room, bool relu) -> Tensor")
-LIBRARY.define(
-    "fused_backward(Tensor gradient, Tensor x, Tensor weight, Tensor[] tiles, SymInt room, "
-    "bool for_x, bool for_weight) -> (Tensor, Tensor)"
-)
-for name, compute, shapes in (
-    ("fused", _fused, lambda x, weight, *_: x.new_empty(*x.shape[:-1], weight.shape[-1])),
-    ("fused_backward", _fused_backward, _shapes_of_fused_backward),
-):
-    LIBRARY.impl(name, compute, "CompositeExplicitAutograd")
-    torch.library.register_fake(f"egocnn::{name}", shapes, lib=LIBRARY)
-torch.library.register_autograd(
-    "egocnn::fused",
-    lambda ctx, gradient: (
-        *_backward(ctx, gradient, torch.ops.egocnn.fused_backward), [None] * ctx.n_tiles, None, None
-    ),
-    setup_context=_keep,
-    lib=LIBRARY,
-)  # fmt: skip
+_fused = differentiable("fused", _forward, _backward)
 
 
 def _options(D: int, D_out: int, dtype: torch.dtype, *, correlates: bool) -> dict[str, Any]:
@@ -133,12 +78,12 @@ def _options(D: int, D_out: int, dtype: torch.dtype, *, correlates: bool) -> dic
     return {**sizes, **blocks, "PRECISION": precision, "num_warps": 4, "num_stages": stages}
 
 
-def convolve_back(gradient: Tensor, weight: Tensor, room: int, back: list[Tensor]) -> Tensor:
+def convolve_back(gradient: Tensor, weight: Tensor, back: Sequence[Tensor]) -> Tensor:
     """The gradient of x: the ego-convolution of the transposed table, a chunk of nodes after the other. The sums of a
     chunk are used up before those of the next one take their place."""
-    columns, length, *addends, starts = back
+    columns, length, *addends, starts, room = back
     x_gradient = gradient.new_empty(*gradient.shape[:-1], weight.shape[-2])
-    sums = gradient.new_empty(room, gradient.shape[-1])
+    sums = gradient.new_empty(len(room), gradient.shape[-1])
     chunks = len(starts) - 1
     together = chunk_nodes(gradient.shape[-2], chunks)
     for chunk in range(chunks):

@@ -50,7 +50,7 @@ class Transposed(NamedTuple):
     long: Tensor  # numbers of the sums with more than ``LONG`` addends
     longs: Tensor  # how many long ones there are; places may be more
     starts: Tensor  # which sum is the first of every chunk of nodes, and how many there are; replicas make one chunk
-    room: int  # how many sums a chunk may have
+    room: Tensor  # (sums that a chunk may have, 0): a number that operators can take, as they take the others
 
     @staticmethod
     def of(table: Tensor, nodes: int) -> Transposed:
@@ -69,7 +69,7 @@ class Transposed(NamedTuple):
         ends = torch.arange(chunks + 1, device=key.device, dtype=key.dtype) * (reach * K)
         before = torch.cat([number.new_zeros(1), number + 1])
         starts = before[torch.searchsorted(key, ends.clamp(max=total * K))].to(torch.int32)
-        room = _read(starts.diff().amax(), bound=reach * K // 2)
+        room = key.new_empty(_read(starts.diff().amax(), bound=reach * K // 2), 0)
         is_addend = is_known & ~(is_first & is_last)
         first = _scattered(places, torch.where(is_sum, number, -1), position)
         count = torch.zeros(max(places, 1), dtype=torch.int32, device=key.device)
@@ -85,7 +85,7 @@ class Transposed(NamedTuple):
         return Transposed(TileRows.of(back.view(total, K), nodes), sources, first, count, long, longs, starts, room)
 
     def tensors(self) -> list[Any]:
-        return [*self.rows, *self[1:-1]]
+        return [*self.rows, *self[1:]]
 
 
 class Tiles(NamedTuple):
@@ -104,11 +104,6 @@ class Tiles(NamedTuple):
         flat = torch.where(stacked >= 0, stacked.to(torch.int32) + before, -1).view(replicas * nodes, K)
         rows = TileRows.of(flat, nodes)
         return Tiles(rows, _active(rows.length, replicas, K), Transposed.of(flat, nodes) if gradients else None)
-
-    @property
-    def room(self) -> int:
-        """of the transposed table, 0 where there is none yet"""
-        return 0 if self.transposed is None else self.transposed.room
 
     def tensors(self) -> list[Tensor]:
         """What an operator can take as an argument."""

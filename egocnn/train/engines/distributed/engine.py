@@ -13,7 +13,6 @@ from torch import Tensor
 from torch.nn.parallel import DistributedDataParallel
 
 from egocnn.config import TrainConfig
-from egocnn.nn.model import EgoCNN
 from egocnn.nn.predict import portions
 from egocnn.train.checkpoint import pack, unpack
 from egocnn.train.engines.common import Member, Progress, epoch_seed
@@ -38,15 +37,16 @@ class DistributedEngine(PlainEngine):
             unpack(load(sent), "sent", progress)
         super().__init__(members, progress, config)
         self._norms = [share_norms(member.network) for member in self.members]
+        self._replicas: list[DistributedDataParallel] = []
         with warnings.catch_warnings():
             # later versions of torch have another name for broadcast_buffers
             warnings.simplefilter("ignore", FutureWarning)
             # a view: one copy of the gradients less
             how: dict[str, Any] = {"broadcast_buffers": False, "gradient_as_bucket_view": True}
-            self._replicas = [
-                DistributedDataParallel(each.network, find_unused_parameters=has_idle(each.network), **how)
-                for each in self.members
-            ]
+            for network in (member.network for member in self.members):
+                # some may get no gradient: those for attributes that no node has, or those of a foreign module
+                has_idle = network.custom_embedding or any(each.numel() == 0 for each in network.parameters())
+                self._replicas.append(DistributedDataParallel(network, find_unused_parameters=has_idle, **how))
 
     def train(self, r: int, epoch: int) -> tuple[float, float]:
         """Every process computes its share of each batch; all end with the same weights, loss and score."""
@@ -110,8 +110,3 @@ def _agreed_scores(outputs: Tensor, target: Tensor, loss: Tensor, monitor: str =
     shared = torch.tensor(own, dtype=torch.float64, device=exchange_device())
     dist.broadcast(shared, src=0)
     return float(shared[0]), float(shared[1])
-
-
-def has_idle(network: EgoCNN) -> bool:
-    """Whether parameters may get no gradient: those for attributes that no node has, or those of a foreign module."""
-    return network.custom_embedding or any(parameter.numel() == 0 for parameter in network.parameters())

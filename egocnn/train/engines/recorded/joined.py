@@ -3,7 +3,6 @@ The nodes of every replica fill the first of M places, its bag entries the first
 batch is arithmetic on tensors of fixed shapes, as CUDA graphs require: nothing is read back."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -25,18 +24,12 @@ class BatchShape(NamedTuple):
 
 
 def join(parts: Sequence[Parts]) -> tuple[EncodedGraphs, list[tuple[Ints, Ints]]]:
-    """All parts end to end, each collection once, and the numbers of every replica's graphs in them. In it ``place`` is
-    the place of every node in the ranking of its own graph."""
+    """All parts end to end, each collection once, and the numbers of every replica's graphs in them."""
     collections = {id(each): each for pair in parts for each in pair}
     whole = EncodedGraphs.concat(list(collections.values()))
     ends = np.cumsum([len(each) for each in collections.values()])
     numbers = {key: np.arange(end - len(collections[key]), end) for key, end in zip(collections, ends, strict=True)}
-    graph_of = torch.repeat_interleave(whole.node_ptr.diff())
-    order = torch.argsort(whole.place, stable=True)
-    order = order[torch.argsort(graph_of[order], stable=True)]  # by graph, then by place
-    rank = torch.empty_like(order)
-    rank[order] = torch.arange(len(order)) - whole.node_ptr[graph_of]
-    return replace(whole, place=rank), [(numbers[id(train)], numbers[id(validation)]) for train, validation in parts]
+    return whole, [(numbers[id(train)], numbers[id(validation)]) for train, validation in parts]
 
 
 def sizes_of(data: EncodedGraphs) -> Ints:

@@ -15,9 +15,8 @@ from egocnn.data.sources.tu.number_lines import (
     _parse_clean,
     _parse_even,
     _parse_lines,
-    integer_blocks,
-    read_integers,
-    read_reals,
+    number_blocks,
+    read_numbers,
     whole_lines,
 )
 from egocnn.errors import DataError
@@ -65,16 +64,13 @@ def test_the_fast_engines_say_what_the_slow_one_says_or_nothing(text: bytes, who
             np.testing.assert_array_equal(values, slow)
 
 
-@pytest.mark.parametrize("text", [b"12, 13\n14, 15\n", b"1,2\n3,4\n", b"1 2\n3 4\n", b"123456789 1\n987654321 2\n"])
-def test_lines_that_look_alike_are_read_by_the_fastest_engine(text: bytes) -> None:
-    values = _parse_even(text, 2)
-    assert values is not None
-    np.testing.assert_array_equal(values, _parse_lines(text, 2, WHOLE, "file", 1))
+EVEN = (b"12, 13\n14, 15\n", b"1,2\n3,4\n", b"1 2\n3 4\n", b"123456789 1\n987654321 2\n")
+TIDY = (b"1, 22\n333, 4\n", b"-1 22\r\n333\t4\r\n", b"  5,6 \n7 ,8\n")
 
 
-@pytest.mark.parametrize("text", [b"1, 22\n333, 4\n", b"-1 22\r\n333\t4\r\n", b"  5,6 \n7 ,8\n"])
-def test_tidy_lines_are_read_without_the_slow_engine(text: bytes) -> None:
-    values = _parse_clean(text, 2, WHOLE)
+@pytest.mark.parametrize("text", [*EVEN, *TIDY])
+def test_lines_that_look_alike_and_tidy_lines_are_read_by_the_fast_engines(text: bytes) -> None:
+    values = _parse_even(text, 2) if text in EVEN else _parse_clean(text, 2, WHOLE)
     assert values is not None
     np.testing.assert_array_equal(values, _parse_lines(text, 2, WHOLE, "file", 1))
 
@@ -91,19 +87,19 @@ def test_tidy_lines_are_read_without_the_slow_engine(text: bytes) -> None:
     ],
 )
 def test_separators_line_ends_blank_ends_and_a_byte_order_mark_do_not_matter(text: bytes) -> None:
-    np.testing.assert_array_equal(read_integers([text], "file"), [[1, 2], [30, 4]])
+    np.testing.assert_array_equal(read_numbers([text], "file"), [[1, 2], [30, 4]])
 
 
 def test_real_numbers_keep_every_digit_empty_texts_have_no_rows_and_blocks_say_where_they_begin() -> None:
-    values = read_reals([b"0.1, -2e-3\n 23.000000,.5\n1.,+7\n"], "file")
+    values = read_numbers([b"0.1, -2e-3\n 23.000000,.5\n1.,+7\n"], "file", kind=REAL)
     np.testing.assert_array_equal(values, [[0.1, -2e-3], [23, 0.5], [1, 7]])
-    assert read_integers([], "file", 2).shape == (0, 2)
-    assert read_integers([b"\n\n"], "file").shape == (0, 1)
-    blocks = list(integer_blocks([b"1,1\n2,2\n3", b",3\n4,4\n", b"5,5"], "file", 2))
+    assert read_numbers([], "file", 2).shape == (0, 2)
+    assert read_numbers([b"\n\n"], "file").shape == (0, 1)
+    blocks = list(number_blocks([b"1,1\n2,2\n3", b",3\n4,4\n", b"5,5"], "file", 2))
     assert [first for first, _ in blocks] == [1, 3, 4, 5]
     np.testing.assert_array_equal(np.concatenate([rows for _, rows in blocks])[:, 0], [1, 2, 3, 4, 5])
     with pytest.raises(DataError) as error:
-        read_integers([b"1\n" + b"z" * 10_000], "file")
+        read_numbers([b"1\n" + b"z" * 10_000], "file")
     assert len(str(error.value)) < 120
 
 
@@ -133,13 +129,13 @@ def test_where_chunks_are_cut_does_not_matter(lines: list[bytes], data: st.DataO
     ],
 )
 def test_what_is_wrong_is_said_with_file_line_value_and_rule(text: bytes, message: str) -> None:
-    assert refusal(read_integers, [text], "file") == message
+    assert refusal(read_numbers, [text], "file") == message
 
 
 @pytest.mark.parametrize("field", [b"nan", b"inf", b"-Infinity", b"1e999", b"1_0", b"0x10"])
 def test_only_finite_decimal_numbers_are_real_numbers(field: bytes) -> None:
     with pytest.raises(DataError, match=r"file, line 2: .* is (not a finite number|too large)"):
-        read_reals([b"1\n" + field + b"\n"], "file")
+        read_numbers([b"1\n" + field + b"\n"], "file", kind=REAL)
 
 
 def test_an_endless_line_is_refused_before_it_fills_the_memory() -> None:
@@ -151,7 +147,7 @@ def test_an_endless_line_is_refused_before_it_fills_the_memory() -> None:
     tracemalloc.start()
     try:
         with pytest.raises(DataError, match="file, line 2: longer than"):
-            read_integers(endless(), "file")
+            read_numbers(endless(), "file")
         assert tracemalloc.get_traced_memory()[1] < 6 * LONGEST_LINE
     finally:
         tracemalloc.stop()

@@ -13,7 +13,31 @@ from hypothesis import strategies as st
 
 from egocnn.config import ReadConfig
 from egocnn.data.sources.tu import archive, read_tu
-from tests.data.sources.tu.tu_sets import AUTO, TINY, assert_same, refusal, write_set
+from tests.support import samples
+
+AUTO = ReadConfig()
+
+# two triangles, a pair and a lonely node: graphs of 3, 3, 2 and 1 nodes
+TINY = {
+    "A": "1, 2\n2, 1\n2, 3\n3, 2\n1, 3\n3, 1\n4, 5\n5, 4\n5, 6\n6, 5\n4, 6\n6, 4\n7, 8\n8, 7\n",
+    "graph_indicator": "1\n1\n1\n2\n2\n2\n3\n3\n4\n",
+    "graph_labels": "1\n-1\n1\n-1\n",
+    "node_labels": "10\n2\n2\n2\n2\n10\n2\n2\n-3\n",
+    "edge_labels": "0\n0\n1\n1\n0\n0\n0\n0\n0\n0\n1\n1\n5\n5\n",
+    "node_attributes": "".join(f"{i}.5, -1e-{i}\n" for i in range(9)),
+}
+
+
+def write_set(folder: Path, tables: dict[str, str] | dict[str, bytes], name: str = "TINY") -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    for table, text in tables.items():
+        (folder / f"{name}_{table}.txt").write_bytes(text if isinstance(text, bytes) else text.encode())
+    return folder
+
+
+def refusal(source: Path, config: ReadConfig = AUTO) -> str:
+    return samples.refusal(read_tu, source, config)
+
 
 # graphs, classes, nodes and edges of a graph, most nodes, node labels, edge labels, attributes
 STATISTICS = {
@@ -75,7 +99,7 @@ def test_folders_and_zips_give_the_same_graphs(tmp_path: Path, where: str) -> No
     else:
         source = tmp_path / "outer"
         write_set(source / inner, TINY)
-    assert_same(read_tu(source, AUTO), expected)
+    samples.assert_equal(read_tu(source, AUTO), expected)
 
 
 @pytest.mark.parametrize("chunk", [1, 7, 40])
@@ -87,7 +111,7 @@ def test_where_the_file_is_cut_into_chunks_does_not_matter(
     source = write_set(tmp_path, tables)
     expected = read_tu(source, AUTO)
     monkeypatch.setattr(archive, "CHUNK", chunk)
-    assert_same(read_tu(source, AUTO), expected)
+    samples.assert_equal(read_tu(source, AUTO), expected)
 
 
 @given(st.permutations(TINY["A"].splitlines()))
@@ -97,7 +121,7 @@ def test_the_order_of_the_edges_does_not_matter(tmp_path_factory: pytest.TempPat
     tables = {"A": TINY["A"], "graph_indicator": TINY["graph_indicator"]}
     expected = read_tu(write_set(folder / "ordered", tables), AUTO)
     shuffled = read_tu(write_set(folder / "shuffled", tables | {"A": "\n".join(lines)}), AUTO)
-    assert_same(shuffled, expected)
+    samples.assert_equal(shuffled, expected)
 
 
 def test_one_direction_repeated_edges_loops_and_nodes_without_edges_are_understood(tmp_path: Path) -> None:
