@@ -7,6 +7,7 @@ the base, what lowers it is the evidence. Nodes that contribute alike, symmetric
 groups make two parts.
 
 Where no part in one piece is found, up to three pieces are grown: two groups that are both needed may stand far apart.
+Pieces that turn out to be near each other are joined (:mod:`egocnn.explain.selection.pieces`).
 Where no part of moderate size holds the evidence, the part is what has grown up to a third of the nodes, if most of the
 contributions stand there; else it is empty, as it is where the evidence is too weak to speak of: the class stands for
 the lack of something, or for the graph as a whole, and no part of it is more critical than the rest.
@@ -28,6 +29,7 @@ import numpy as np
 from egocnn.config import ExplainConfig
 from egocnn.data.arrays import Bools, Floats, Ints
 from egocnn.data.graphs import Graphs
+from egocnn.explain.selection.pieces import joined
 
 LEAST_ODDS = float(np.log(2))  # Evidence for a class that does not even double its odds points nowhere.
 LEAST_CHANGE = 0.25  # The same for a value, in standard deviations of the targets: it is near that of the empty graph.
@@ -91,7 +93,8 @@ def grow(graphs: Graphs, contribution: Floats, evidence: Evidence, config: Expla
         found |= _grow(graphs, score, evidence, config, is_open, pieces)
         is_open[list(found)] = False
     chosen = np.zeros(graphs.n_nodes, bool)
-    chosen[np.concatenate([np.zeros(0, np.int64), *_critical(graphs, score, evidence, found)])] = True
+    for part in _critical(graphs, score, evidence, found):
+        chosen[joined(graphs, part)] = True
     return chosen
 
 

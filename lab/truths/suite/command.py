@@ -1,4 +1,4 @@
-"""python -m lab truths make | halves | rules | score: tasks of known truth, written, drawn into halves, and scored."""
+"""python -m lab truths make | halves | rules | choices | score: tasks of known truth, written, halved, and scored."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from lab.record import RESULTS, circumstances
 
 HALVES = RESULTS / "truths_halves.json"
 RULES = RESULTS / "truths_rules.json"
+CHOICES = RESULTS / "truths_choices.json"
 
 
 def main(words: Sequence[str]) -> None:
@@ -51,6 +52,13 @@ def _parser() -> argparse.ArgumentParser:
     rules.add_argument("--work", type=Path, metavar="FOLDER", help="trained models [runs/truths_rules]")
     rules.add_argument("-o", "--out", type=Path, default=RULES, metavar="FILE", help="the JSON to write [%(default)s]")
     rules.set_defaults(run=_rules)
+    choices = parts.add_parser("choices", help="score how points are asked and pieces joined on the choosing half")
+    choices.add_argument("--tasks", type=Path, required=True, metavar="FOLDER", help="what make wrote")
+    choices.add_argument("--work", type=Path, metavar="FOLDER", help="trained models [runs/truths_choices]")
+    choices.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="that trains them [%(default)s]")
+    choices.add_argument("--jobs", type=int, default=1, metavar="N", help="processes that explain [%(default)s]")
+    choices.add_argument("-o", "--out", type=Path, default=CHOICES, metavar="FILE", help="the JSON [%(default)s]")
+    choices.set_defaults(run=_choices)
     return parser
 
 
@@ -96,4 +104,12 @@ def _rules(options: argparse.Namespace, command: str) -> None:
     from lab.truths.suite.scoring.rules import WORK, score_rules
 
     score_rules(options.tasks, options.out, work=options.work or WORK, command=command, say=lambda line: print(line))
+    print(options.out)
+
+
+def _choices(options: argparse.Namespace, command: str) -> None:
+    from lab.truths.suite.scoring.choices import WORK, score_choices
+
+    more = {"device": options.device, "jobs": options.jobs, "command": command}
+    score_choices(options.tasks, options.out, work=options.work or WORK, say=print, **more)
     print(options.out)

@@ -16,7 +16,7 @@ from lab.truths import ours
 from lab.truths.suite import load, read_index, task_names
 from lab.truths.suite.catalogue import CATALOGUE
 from lab.truths.suite.make import make_tasks
-from lab.truths.suite.scoring import peer, rules, run
+from lab.truths.suite.scoring import choices, peer, rules, run
 from lab.truths.suite.scoring.run import ScoreOptions, score
 from lab.truths.suite.task import Sizes
 from tests.support.tiny import SIZES, plain_model, plain_train
@@ -147,3 +147,18 @@ def test_rules_are_scored_on_the_choosing_half_alone_and_a_trained_model_is_not_
     monkeypatch.delattr(rules, "learn")
     rules.score_rules(folder, written, work=work, command="ruled", say=lambda _: None)
     assert json.loads(written.read_text())["rows"] == first["rows"]
+
+
+def test_choices_are_scored_on_the_choosing_half_every_way_of_a_task_with_one_model(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(choices, "PRESETS", {"default": Preset(plain_model(**SIZES), plain_train(epochs=2))})
+    written, work = tmp_path / "choices.json", tmp_path / "models"
+    choices.score_choices(folder, written, work=work, device="cpu", jobs=1, command="chosen", say=lambda _: None)
+    record = json.loads(written.read_text())
+    assert record["tasks"] == ["triangle-on-grid"] == [place.name for place in work.iterdir()]
+    assert [(row["divided"], row["between"]) for row in record["rows"]] == choices.WAYS
+    assert len({row["accuracy"] for row in record["rows"]}) == 1
+    for way, row in zip(record["ways"], record["rows"], strict=True):
+        assert way["classes"]["node_auc"] == pytest.approx(row["node_auc"], abs=1e-4)
+        assert way["values"] == {}

@@ -1,0 +1,108 @@
+"""What two choices of the explanations cost and give: models of the choosing half -> scores of each way, as JSON.
+
+    python -m lab truths choices --tasks FOLDER --device cuda --jobs 13
+
+Every choosing task trains one model of three networks (one that is in the work folder already is taken from there).
+Its test graphs are then explained with all networks asked at every point of the integrated gradients and with the
+points divided among them, and with none to three nodes between pieces of a structure that are joined. The constants of
+:mod:`egocnn.explain.selection.pieces` and the use of ``divided`` in :mod:`egocnn.explain.portion` come from here.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+from unittest.mock import patch
+
+import torch
+from joblib import Parallel, delayed, parallel_config
+
+from egocnn.config import PRESETS, TrainConfig
+from egocnn.explain.additive import integrated_gradients
+from egocnn.explain.selection.pieces import BETWEEN
+from egocnn.files import write_json
+from egocnn.model import Model
+from egocnn.train.recipe import learn
+from lab.record import circumstances
+from lab.truths.ours import Networks
+from lab.truths.suite.files import load
+from lab.truths.suite.index import read_index
+from lab.truths.suite.scoring.measures import Scores, prediction_scores, ranking_scores, structure_scores
+from lab.truths.suite.scoring.part import ExplainedPart
+
+WORK = Path("runs/truths_choices")
+WAYS = [(divided, between) for divided in (False, True) for between in (0, 1, 2, 3) if divided or between == BETWEEN]
+
+
+def score_choices(
+    tasks: Path, out: Path, *, work: Path, device: str, jobs: int, command: str, say: Callable[[str], None]
+) -> None:
+    """Write the mean score of every way over the tasks of the choosing half, and those of every task."""
+    names = [name for name, info in read_index(tasks).items() if info.half == "choosing"]
+
+    def trained() -> Iterator[Any]:
+        for name in names:  # a GPU trains one after the other, while processes explain those before
+            _train(tasks, name, work / name, device)
+            say(name)
+            yield delayed(_scores)(tasks, name, work / name)
+
+    with parallel_config(backend="loky", inner_max_num_threads=1):
+        rows = [row for found in Parallel(n_jobs=jobs, pre_dispatch=jobs)(trained()) for row in found]
+    ways = [_mean([row for row in rows if (row["divided"], row["between"]) == way], *way) for way in WAYS]
+    title = "Points divided among the networks, and pieces joined, on the choosing half of the truths"
+    record = {"title": title, "tasks": names, "networks": TrainConfig().networks, "ways": ways, "rows": rows}
+    write_json(out, {**record, "command": command, **circumstances(device=device)})
+
+
+def _train(tasks: Path, name: str, folder: Path, device: str) -> None:
+    if not (folder / "config.json").exists():
+        preset = PRESETS["default"]
+        model, _ = learn(load(tasks, name)[0], preset.model, replace(preset.train, device=device))
+        for network in model.networks:
+            network.cpu()
+        folder.mkdir(parents=True, exist_ok=True)
+        model.save(folder)
+
+
+def _scores(tasks: Path, name: str, folder: Path) -> list[dict[str, Any]]:
+    torch.set_num_threads(1)
+    graphs, truths = load(tasks, name)
+    part, model = ExplainedPart.of(graphs, truths, "test"), Networks(Model.load(folder))
+    predicted, rows = prediction_scores(model.predictions(part.graphs), part), []
+    for divided, between in WAYS:
+        with _way(divided, between):
+            started = time.process_time()
+            found = model.explain(part.graphs, part.classes)
+            milliseconds = (time.process_time() - started) / len(part) * 1000
+        scores: Scores = {**predicted, **ranking_scores(found, part), **structure_scores(found, part)}
+        about = {"task": name, "divided": divided, "between": between}
+        rows.append({**about, **scores, "processor_milliseconds": milliseconds})
+    return rows
+
+
+@contextmanager
+def _way(divided: bool, between: int) -> Iterator[None]:
+    def gradients(question: Any, steps: int, **_: bool) -> torch.Tensor:
+        return integrated_gradients(question, steps, divided=divided)
+
+    with (
+        patch("egocnn.explain.portion.integrated_gradients", gradients),
+        patch("egocnn.explain.selection.pieces.BETWEEN", between),
+    ):
+        yield
+
+
+def _mean(rows: list[dict[str, Any]], divided: bool, between: int) -> dict[str, Any]:
+    """Of classifications and regressions apart: their structures are scored by different measures."""
+    found: dict[str, Any] = {"divided": divided, "between": between}
+    for kind, score in (("classes", "accuracy"), ("values", "r2")):
+        own = [row for row in rows if row.get(score) is not None]
+        scores = {name: [row[name] for row in own if row[name] is not None] for name in (own[0] if own else {})}
+        numbers = {name: values for name, values in scores.items() if name not in ("task", *found)}
+        found[kind] = {name: round(fmean(values), 4) for name, values in numbers.items() if values}
+    return found
