@@ -94,8 +94,14 @@ def grow(graphs: Graphs, contribution: Floats, evidence: Evidence, config: Expla
         is_open[list(found)] = False
     chosen = np.zeros(graphs.n_nodes, bool)
     for part in _critical(graphs, score, evidence, found):
-        chosen[joined(graphs, part)] = True
+        whole, most = joined(graphs, part), _most(graphs, config)[graphs.graph_of[part[0]]]
+        chosen[whole if len(whole) <= most else part] = True
     return chosen
+
+
+def _most(graphs: Graphs, config: ExplainConfig) -> Ints:
+    """(B) the nodes that a part may have"""
+    return np.ceil(config.largest * graphs.node_counts).astype(np.int64)
 
 
 def parts_of(graphs: Graphs, numbers: Ints, present: Bools) -> list[Ints]:
@@ -130,8 +136,7 @@ def _grow(
     graphs: Graphs, score: Floats, evidence: Evidence, config: ExplainConfig, is_asked: Bools, pieces: int
 ) -> dict[int, Ints]:
     """The critical nodes of the graphs that are asked about, in so many pieces at most, by the number of the graph"""
-    most = np.ceil(config.largest * graphs.node_counts).astype(np.int64)
-    grown = _growth(graphs, score, np.where(is_asked, most, 0), pieces)
+    grown = _growth(graphs, score, np.where(is_asked, _most(graphs, config), 0), pieces)
     steps = ((g, *each, n) for g, each in enumerate(grown) for n in takewhile(len(each[1]).__gt__, TRIED))
     tried = [(g, np.sort(order[: sizes[n]])) for g, order, sizes, n in steps]
     numbers, parts = np.array([g for g, _ in tried], np.int64), [part for _, part in tried]
