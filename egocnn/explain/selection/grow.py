@@ -7,7 +7,8 @@ the base, what lowers it is the evidence. Nodes that contribute alike, symmetric
 groups make two parts.
 
 Where no part in one piece is found, up to three pieces are grown: two groups that are both needed may stand far apart.
-Pieces that turn out to be near each other are joined (:mod:`egocnn.explain.selection.pieces`).
+Pieces that turn out to be near each other are joined where that is still enough
+(:mod:`egocnn.explain.selection.pieces`).
 Where no part of moderate size holds the evidence, the part is what has grown up to a third of the nodes, if most of the
 contributions stand there; else it is empty, as it is where the evidence is too weak to speak of: the class stands for
 the lack of something, or for the graph as a whole, and no part of it is more critical than the rest.
@@ -93,10 +94,21 @@ def grow(graphs: Graphs, contribution: Floats, evidence: Evidence, config: Expla
         found |= _grow(graphs, score, evidence, config, is_open, pieces)
         is_open[list(found)] = False
     chosen = np.zeros(graphs.n_nodes, bool)
-    for part in _critical(graphs, score, evidence, found):
-        whole, most = joined(graphs, part), _most(graphs, config)[graphs.graph_of[part[0]]]
-        chosen[whole if len(whole) <= most else part] = True
+    for part in _joined(graphs, evidence, config, list(_critical(graphs, score, evidence, found))):
+        chosen[part] = True
     return chosen
+
+
+def _joined(graphs: Graphs, evidence: Evidence, config: ExplainConfig, parts: list[Ints]) -> list[Ints]:
+    """The parts, near pieces joined where that is neither too large nor any less than enough"""
+    whole = [joined(graphs, part) for part in parts]
+    numbers = np.array([graphs.graph_of[part[0]] for part in parts], np.int64)
+    grew = np.array([len(one) > len(part) for one, part in zip(whole, parts, strict=True)], bool)
+    wider = np.flatnonzero(grew & ([len(one) for one in whole] <= _most(graphs, config)[numbers]))
+    kept = evidence.kept(numbers[wider], evidence.ask(numbers[wider], [whole[n] for n in wider]))
+    for n in wider[kept >= config.evidence].tolist():
+        parts[n] = whole[n]
+    return parts
 
 
 def _most(graphs: Graphs, config: ExplainConfig) -> Ints:
