@@ -115,7 +115,7 @@ def _number(value: Any, form: str) -> str:
 
 def draw_both(one: Comparison) -> tuple[str, str]:
     """Both molecules as SVG, in one orientation and on one scale of colours, with what changed outlined."""
-    molecules = [to_molecule(each.graph) for each in (one.first, one.second)]
+    molecules: list[Any] = [to_molecule(each.graph) for each in (one.first, one.second)]
     pictures = [_picture(each, nodes) for each, nodes in zip((one.first, one.second), one.changed, strict=True)]
     most = [
         max(np.abs(getattr(each, what).importance).max(initial=0.0) for each in pictures) for what in ("nodes", "edges")
@@ -123,7 +123,7 @@ def draw_both(one: Comparison) -> tuple[str, str]:
     pictures = [
         replace(each, nodes=_scaled(each.nodes, most[0]), edges=_scaled(each.edges, most[1])) for each in pictures
     ]
-    placed = _placed(*molecules, one.pair.common)
+    placed = _placed(molecules[0], molecules[1], one.pair.common)
     first, second = (molecule_svg(*each) for each in zip(pictures, molecules, placed, strict=True))
     return first, second
 
