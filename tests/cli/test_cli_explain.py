@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from egocnn.cli.commands.across.patterns import console_lines
 from egocnn.cli.commands.demo import opening_first
-from egocnn.cli.commands.patterns import console_lines
 from egocnn.data.read import read
 from egocnn.explain.patterns import find_patterns
 from egocnn.explain.structure import read_structures

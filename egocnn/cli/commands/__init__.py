@@ -22,8 +22,8 @@ COMMANDS = {
     "completion": "print a script that completes commands and options in your shell",
 }
 
-FOLDERS = {"info": "data", "prepare": "data", "scale-free": "data", "pairs": "patterns"}
-FOLDERS |= {"reproduce": "lab", "bench": "lab"}
+FOLDERS = {"info": "data", "prepare": "data", "scale-free": "data", "reproduce": "lab", "bench": "lab"}
+FOLDERS |= {"patterns": "across", "pairs": "across"}
 """Where the module of a command is, if not here."""
 
 
