@@ -134,10 +134,11 @@ def _write(how: MoleculeNetOptions, cells: Sequence[Cell], folder: Path) -> dict
     rows = [
         row for name, kind, system in product(how.sets or SETS, KINDS, SHOWN) if (row := _row(kept, name, kind, system))
     ]
+    words = (" --quick" if how.quick else "") + (f" --data {','.join(how.sets)}" if how.sets else "")
     machines = sorted({cell["machine"] for cell in kept})
     record: dict[str, Any] = {
         "title": TITLE, "note": NOTE, "rows": rows, "cells": kept, "machines": machines,
-        "command": f"egocnn reproduce {NAME}{' --quick' if how.quick else ''} --seeds {how.seeds} --chemprop CHEMPROP",
+        "command": f"egocnn reproduce {NAME}{words} --seeds {how.seeds} --chemprop CHEMPROP",
         **circumstances("rdkit", "scikit-learn"), "date": max(cell["date"] for cell in kept),
         "machine": " and ".join(machines), "versions": kept[0]["versions"],
     }  # fmt: skip
