@@ -14,6 +14,7 @@ from lab.figures.structures import FIGURES, write_figure
 from lab.tables import experiments, words
 from lab.tables.cells import TableOptions, write_table
 from lab.tables.growth import table1
+from lab.tables.moleculenet import table as moleculenet
 from lab.tables.scores import TABLES
 from lab.truths import prove, table
 from lab.truths.tasks import TASKS
@@ -29,6 +30,7 @@ def names() -> Iterator[str]:
     yield f"{'patterns':16}{patterns.TITLE}"
     for name, figure in FIGURES.items():
         yield f"{name:16}{figure.title}"
+    yield f"{moleculenet.NAME:16}{moleculenet.TITLE} (3 seeds; --chemprop PROGRAM)"
     yield f"{table1.NAME:16}{table1.TITLE} (--quick for a rough answer)"
     for name, scores in TABLES.items():
         yield f"{name:16}{scores.title} (--quick for a rough answer)"
@@ -49,6 +51,9 @@ def reproduce(options: argparse.Namespace, say: Callable[[str], None]) -> tuple[
         tasks = options.tasks.split(",") if options.tasks else None
         result = prove.prove(folder=folder, seeds=options.seeds or 5, jobs=options.jobs, tasks=tasks, say=say)
         return result, table.markdown(result)
+    if name == moleculenet.NAME:
+        result = moleculenet.write_moleculenet(_moleculenet_options(options), folder=folder, say=say)
+        return result, moleculenet.markdown(result) if result["rows"] else f"tables and arrays are in {result['work']}"
     if name == table1.NAME:
         result = table1.write_growth(_table_options(options), folder=folder, say=say)
         return result, table1.markdown(result)
@@ -58,6 +63,20 @@ def reproduce(options: argparse.Namespace, say: Callable[[str], None]) -> tuple[
         return result, words.markdown(result)
     result = experiments.run_experiment(name, folder=folder, seeds=options.seeds, jobs=options.jobs, say=say)
     return result, experiments.markdown(result)
+
+
+def _moleculenet_options(options: argparse.Namespace) -> moleculenet.MoleculeNetOptions:
+    return moleculenet.MoleculeNetOptions(
+        work=options.work or Path("runs") / (f"{moleculenet.NAME}-quick" if options.quick else moleculenet.NAME),
+        sets=options.data.split(",") if options.data else None,
+        systems=options.models.split(";") if options.models else None,
+        seeds=options.seeds or (1 if options.quick else 3),
+        jobs=options.jobs,
+        quick=options.quick,
+        chemprop=options.chemprop,
+        kept_only=options.kept_only,
+        prepare_only=options.prepare_only,
+    )
 
 
 def _table_options(options: argparse.Namespace) -> TableOptions:

@@ -22,6 +22,7 @@ from egocnn.data.read import read, targets_inside
 from egocnn.encode.familiar import check_familiar
 from egocnn.errors import DataError
 from egocnn.explain import AttentionHead, explain, fit_attention, load_attention, save_attention
+from egocnn.explain.patterns.compare import Comparison, compare
 from egocnn.explain.structure.several import Structures
 from egocnn.files import write_json, write_text
 from egocnn.interop import targets
@@ -216,6 +217,23 @@ class Estimator(BaseEstimator):
         names = self._fitted.of_target(target).class_names
         classes = targets.restored_classes(names, self._fitted.about).tolist()
         return Structures(targets.with_classes(structure, names, classes) for structure in found)
+
+    def compare(self, first: Any, second: Any, *, target: str | None = None, classes: Any = None) -> Comparison:
+        """What changed from one molecule to another, and what that did to the prediction.
+
+        Arguments:
+            first: A SMILES or an RDKit molecule.
+            second: Another, given alike, however different it is.
+            target: Of several targets the one to explain (default: the first).
+            classes: The class whose probability counts (default: the last, of two the positive one).
+
+        Returns:
+            Both explained, the groups that one has and the other has not, and how much these contribute.
+        """
+        if classes is None and (names := self._fitted.of_target(target).class_names):
+            classes = names[-1]
+        how: dict[str, Any] = {"target": target, "classes": classes, "fidelity": False, "select": "threshold"}
+        return compare(*self.explain([first, second], **how))
 
     def fit_attention(self, graphs: Any, **settings: Any) -> Self:
         """Train the paper's attention layer and linear head on the frozen ego layers; see :mod:`egocnn.explain`.

@@ -7,14 +7,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from egocnn.cli.commands.across.patterns import console_lines
 from egocnn.cli.commands.demo import opening_first
-from egocnn.cli.commands.patterns import console_lines
 from egocnn.data.read import read
 from egocnn.explain.patterns import find_patterns
 from egocnn.explain.structure import read_structures
 from egocnn.model import Model
 from tests.explain.patterns.made_up_structures import molecules
-from tests.support.commands import Run, check_refused, printed
+from tests.support.commands import Run, check_refused, printed, rows
 from tests.support.tiny import ALCOHOLS, names_in
 
 
@@ -151,3 +151,18 @@ def test_patterns_come_with_a_page_and_sentences(run: Run, alcohol_run: Path, tm
     assert "pattern" in printed(run, *words)
     assert (tmp_path / "patterns" / "index.html").exists()
     assert isinstance(json.loads((tmp_path / "patterns" / "patterns.json").read_text()), (list, dict))
+
+
+def test_pairs_are_written_as_tables_and_a_page_and_summed_up(run: Run, alcohol_run: Path, tmp_path: Path) -> None:
+    pytest.importorskip("rdkit")
+    words = ("pairs", alcohol_run, ALCOHOLS, "-o", tmp_path / "pairs", "--quiet")
+    summary = json.loads(printed(run, *words, "--json", "--show", "3"))
+    found = rows(tmp_path / "pairs" / "pairs.csv")
+    assert len(found) == summary["pairs"] == summary["pairs_with_truth"] > 0
+    assert summary["class"] == "alcohol"
+    assert sum(row["true_a"] != row["true_b"] for row in found) == summary["cliffs"] > 0
+    for row in found:
+        change = float(row["predicted_b"]) - float(row["predicted_a"])
+        assert float(row["predicted_change"]) == pytest.approx(change, abs=1e-9)
+    assert f"open {tmp_path / 'pairs' / 'index.html'}" in printed(run, *words, "--format", "jsonl")
+    check_refused(run, "no two of 1 molecules", "pairs", alcohol_run, "CCO", "-o", tmp_path / "none", "--quiet")

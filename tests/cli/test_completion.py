@@ -64,7 +64,7 @@ def test_a_shell_that_is_not_known_is_refused(run: Run) -> None:
     ("words", "wanted"),
     [
         (["tr"], ["train"]),
-        (["p"], ["prepare", "predict", "patterns"]),
+        (["p"], ["prepare", "predict", "patterns", "pairs"]),
         (["--v"], ["--version"]),
         (["train", "--ep"], ["--epochs"]),
         (["train", "--no-h"], ["--no-hydrogens", "--no-head-norm"]),

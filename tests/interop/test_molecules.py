@@ -356,3 +356,12 @@ def test_values_are_for_the_regressor_and_texts_for_the_classifier(fitted: EgoCN
 def test_reading_molecules_from_a_list_does_not_import_pandas() -> None:
     script = "import egocnn, sys; egocnn.read(['CCO']); egocnn.read('CCO'); sys.exit('pandas' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
+
+
+def test_two_molecules_are_compared_for_the_same_class_in_any_form(fitted: EgoCNNClassifier) -> None:
+    found = fitted.compare(*map(Chem.MolFromSmiles, ("CCCCC", "CCCCCO")))
+    assert found.transformation == "[H]*>>*O"
+    assert (found.first.explained, found.second.explained) == (1, 1)
+    probabilities = fitted.predict_proba(["CCCCC", "CCCCCO"])[:, 1]
+    assert found.predicted == pytest.approx(probabilities, abs=1e-5)
+    assert fitted.compare("CCCCC", "CCCCCO", classes=0).predicted_change == pytest.approx(-found.predicted_change)

@@ -13,6 +13,7 @@ COMMANDS = {
     "predict": "predict with a trained model",
     "explain": "find the critical structure behind every prediction and write a report",
     "patterns": "find the critical structures that recur across a data set, per class",
+    "pairs": "find molecules that differ by one group, and what that did to prediction and truth",
     "export": "write a trained model as an ONNX file, and check it",
     "serve": "open a page in the browser to try a trained model",
     "scale-free": "do the degrees follow a power law, and should layers be tied?",
@@ -22,6 +23,7 @@ COMMANDS = {
 }
 
 FOLDERS = {"info": "data", "prepare": "data", "scale-free": "data", "reproduce": "lab", "bench": "lab"}
+FOLDERS |= {"patterns": "across", "pairs": "across"}
 """Where the module of a command is, if not here."""
 
 

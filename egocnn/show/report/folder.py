@@ -63,7 +63,7 @@ def check_folder(folder: Path) -> None:
     """Refuse, before anything is computed, a folder that holds something else."""
     check_is_no_file(folder)
     names = {file.name for file in folder.iterdir() if not is_left(file.name)} if folder.is_dir() else set()
-    if names and not names & {MARK, "patterns.json"}:
+    if names and not names & {MARK, "patterns.json", "pairs.json"}:
         raise DataError(f"{folder}: is not empty and holds no earlier report; name another folder")
     check_writable(folder)
 
