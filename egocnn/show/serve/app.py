@@ -90,7 +90,7 @@ def _add_explanations(app: "FastAPI", pool: WorkerPool) -> None:
     from fastapi import File, Form, Response, UploadFile
     from fastapi.responses import HTMLResponse
 
-    from egocnn.show.serve.records import ErrorMessage, ExplainRequest, ExplainResponse
+    from egocnn.show.serve.records import TARGET, ErrorMessage, ExplainRequest, ExplainResponse
 
     unreadable = UNREADABLE | {"model": ErrorMessage}
     as_json: dict[str, Any] = {"response_model": ExplainResponse, "responses": {422: unreadable}}
@@ -114,8 +114,10 @@ def _add_explanations(app: "FastAPI", pool: WorkerPool) -> None:
     async def explain_file(
         file: Annotated[UploadFile, File(description=f"a file whose name ends in {', '.join(settings.FILE_SUFFIXES)}")],
         explained: Annotated[str | None, Form(description="the class to explain; by default the predicted one")] = None,
+        target: Annotated[str | None, Form(description=TARGET)] = None,
     ) -> Response:
-        wish = {"report": False, "name": file.filename or "", "explained": explained or None}
+        wish: Plain = {"report": False, "name": file.filename or "", "explained": explained or None}
+        wish["target"] = target or None
         return respond([(await ask(wish, await file.read()))[1]])
 
     summary = "A whole report on molecules, or on a file of graphs"
@@ -124,11 +126,13 @@ def _add_explanations(app: "FastAPI", pool: WorkerPool) -> None:
     async def report(
         smiles: Annotated[str, Form(description="one molecule a line: a SMILES and, after a space, its name")] = "",
         file: Annotated[UploadFile | None, File(description="instead of molecules: a file of graphs")] = None,
+        target: Annotated[str | None, Form(description=TARGET)] = None,
     ) -> HTMLResponse:
+        wish: Plain = {"report": True, "target": target or None}
         if file is not None and file.filename:
-            said, text = await ask({"report": True, "name": file.filename}, await file.read())
+            said, text = await ask(wish | {"name": file.filename}, await file.read())
         else:
-            said, text = await ask({"report": True, "lines": typed_lines(smiles)})
+            said, text = await ask(wish | {"lines": typed_lines(smiles)})
         return HTMLResponse(text, headers={"content-security-policy": f"{said['policy']}; frame-ancestors 'none'"})
 
 

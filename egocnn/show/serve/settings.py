@@ -71,6 +71,7 @@ class ExplainJob:
     lines: tuple[str, ...] = ()  # SMILES, each with the name after it, if it has one
     first: int = 1  # number of the first line, for the message about a line that is no molecule
     explained: str | None = None  # the class to explain; None: the predicted one
+    target: str | None = None  # of several the one to explain; None: the first
     fidelity: bool = True
     picture: bool = True
 
@@ -85,9 +86,9 @@ class ExplainJob:
         return max(map(len, self.lines), default=0) <= MOST_QUICK
 
     @property
-    def wishes(self) -> tuple[str | None, bool, bool]:
+    def wishes(self) -> tuple[str | None, str | None, bool, bool]:
         """Jobs of which these are equal can be explained in one call."""
-        return self.explained, self.fidelity, self.picture
+        return self.explained, self.target, self.fidelity, self.picture
 
 
 Deliver: TypeAlias = Callable[[ExplainJob, Any], None]  # Takes the answer to a job, or an exception.

@@ -35,7 +35,6 @@ def serve_requests(
     torch.set_num_threads(threads)
     try:
         model = ServedModel(predictor=Model.load(run), name=run.name, device=choose_device(device).type)
-        _ = model.predictor.class_names  # a model of several targets has none, and is refused here
     except EgoCNNError as error:
         send(connection, {"error": str(error)})
         return
@@ -100,10 +99,11 @@ def _answer(connection: Connection, model: ServedModel, request: Plain, data: by
         is_typed = "lines" in request
         graphs = model.read_lines(request["lines"]) if is_typed else model.read_file(request["name"], data)
         if request["report"]:
-            text = model.report(graphs, "SMILES typed in" if is_typed else PurePath(request["name"]).name)
+            source = "SMILES typed in" if is_typed else PurePath(request["name"]).name
+            text = model.report(graphs, source, request["target"])
             send(connection, {"job": 0, "policy": policy()}, text.encode())
         else:
-            answers = list(model.answers(graphs, ExplainJob(explained=request["explained"])))
+            answers = list(model.answers(graphs, ExplainJob(explained=request["explained"], target=request["target"])))
             send(connection, {"job": 0}, json.dumps(answers, allow_nan=False).encode())
     except (BrokenPipeError, ConnectionResetError):
         raise  # the server has gone
