@@ -25,8 +25,10 @@ from egocnn.nn.predict import predict
 if TYPE_CHECKING:
     from egocnn.model import Model
 
+OF_BOTH = "accuracy_and_r2"  # The score of targets of both kinds: of each the usual one.
 LOWER_IS_BETTER = ("log_loss", "rmse", "mae")
 IN_WORDS = {"roc_auc": "ROC AUC", "mcc": "MCC", "r2": "R²", "rmse": "RMSE", "mae": "MAE", "spearman": "Spearman"}
+IN_WORDS[OF_BOTH] = "accuracy and R²"
 
 
 def in_words(name: str) -> str:
@@ -146,6 +148,15 @@ def checked_score(name: str | None, *, is_value: bool) -> str:
     if name is not None and name not in mine:
         raise ConfigError(f"{what} are not scored by {name!r}; there are {', '.join(mine)}")
     return name or mine[0]
+
+
+def score_for(graphs: Graphs, name: str | None) -> str:
+    """The same for what these graphs have to predict; of several targets every one is scored by it."""
+    if (kinds := {not names for _, names in graphs.targets} or {not graphs.is_classification}) != {True, False}:
+        return checked_score(name, is_value=kinds.pop())
+    if name is not None:
+        raise ConfigError(f"classes are scored by accuracy beside values, and these by R²; leave out --metric {name}")
+    return OF_BOTH
 
 
 @torch.no_grad()

@@ -58,6 +58,7 @@ from egocnn.train.validation import part_numbers, tell_look_alikes
 TRAINED = 4096  # Nodes of a huge graph that are learned from.
 WHOLE_BYTES = 1 << 25  # A store up to this size is read whole: all of it fits into any memory, and that is quicker.
 LEAST_VARIANCE = 1e-12  # Of a standardised value: also where graphs are predicted exactly, the logarithm is finite.
+NOT_STACKED = "several targets are trained by one process, not stacked; leave out --stack or torchrun"
 WORTH_WORKERS = 1 << 20  # Nodes and edges in all collections to be encoded that are worth starting processes for.
 
 Test = Callable[[], Tensor | None]  # Gives a model's outputs (R, T, C) for the test part, where there is one.
@@ -104,7 +105,7 @@ def learn(
     if stack and current() is not None:
         raise ConfigError("a stack trains in one process; leave out either the stack or torchrun")
     if predictor.targets and (stack or current() is not None):
-        raise ConfigError("several targets are trained by one process, not stacked; leave out --stack or torchrun")
+        raise ConfigError(NOT_STACKED)
     if stack:
         check_stackable(predictor.networks)
     if ready is not None:

@@ -10,6 +10,7 @@ import pytest
 import egocnn
 from egocnn.cli.main import main
 from egocnn.errors import DataError, MissingColumnError
+from egocnn.study.crossval import read_record
 from tests.support.commands import rows
 
 MOLECULES = ["C" * n + end for n in range(1, 9) for end in ("", "O", "N", "Cl")]
@@ -95,7 +96,45 @@ def test_an_option_that_is_given_twice_is_refused(twice: list[str], capsys: pyte
     assert "is given twice" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("command", ["crossval", "info", "prepare"])
+def test_crossval_scores_every_target_where_it_is_known_and_their_mean_counts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table, out = write_table(tmp_path / "molecules.csv", MOLECULES), tmp_path / "cv.json"
+    asked = ["crossval", str(table), "--target", "polar,length", "--folds", "2", "-o", str(out), *SMALL]
+    assert main([*asked, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["settings"]["targets"] == {"targets": ["polar", "length"]}
+    assert found["score"] == "accuracy_and_r2"
+    for fold in found["folds"]:
+        assert fold["score"] == pytest.approx((fold["targets"]["polar"] + fold["targets"]["length"]) / 2)
+    assert found["targets"]["length"]["mean"] == pytest.approx(
+        np.mean([f["targets"]["length"] for f in found["folds"]])
+    )
+    record = read_record(out)
+    assert record is not None
+    assert record.targets.keys() == {"polar", "length"}
+    assert main([*asked[:3], "length", *asked[4:]]) == 2
+    assert "targets ['polar', 'length'], now it is none" in capsys.readouterr().err
+    for more, reason in ((["--metric", "rmse"], "leave out --metric rmse"), (["--stack"], "leave out --stack")):
+        assert main([*asked, "--overwrite", *more]) == 2
+        assert reason in capsys.readouterr().err
+
+
+def test_a_sweep_chooses_by_the_mean_over_targets(tmp_path: Path) -> None:
+    table, out = write_table(tmp_path / "molecules.csv", MOLECULES), tmp_path / "sweep"
+    small = [word for word in SMALL if word not in ("--width", "8")]
+    asked = ["sweep", str(table), "--target", "polar,length", "--folds", "2", "--over", "width=4,8", "--test-chosen"]
+    assert main([*asked, "-o", str(out), *small]) == 0
+    found, table_rows = json.loads((out / "sweep.json").read_text()), rows(out / "sweep.csv")
+    for row, written in zip(found["rows"], table_rows, strict=True):
+        assert row["mean"] == pytest.approx((row["targets"]["polar"] + row["targets"]["length"]) / 2)
+        assert float(written["polar mean"]) == row["targets"]["polar"]
+    assert found["rows"][0]["mean"] >= found["rows"][1]["mean"]
+    assert "--target polar,length" in found["flags"]
+    assert found["test"]["targets"].keys() == {"polar", "length"}
+
+
+@pytest.mark.parametrize("command", ["info", "prepare"])
 def test_commands_for_one_target_say_so(command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     table = write_table(tmp_path / "molecules.csv", MOLECULES)
     out = [] if command == "info" else ["-o", str(tmp_path / "out")]

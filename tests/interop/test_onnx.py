@@ -18,6 +18,7 @@ from torch import nn
 
 from egocnn.config import ModelConfig
 from egocnn.data.graphs import Graphs
+from egocnn.encode.encoder import Encoder
 from egocnn.errors import ConfigError, EgoCNNError, MissingExtraError
 from egocnn.interop.onnx import Exported, PlainNetwork, export_onnx, inputs_for, inputs_of
 from egocnn.model import Model
@@ -149,6 +150,28 @@ def test_onnxruntime_computes_what_the_model_does_from_the_inputs_that_the_file_
         assert each.type == {"int64": "tensor(int64)", "float32": "tensor(float)"}[wanted.kind]
     assert [each.name for each in runtime.get_outputs()] == list(written.outputs)
     assert (written.outputs[-1] == "spread") == (len(predictor.networks) > 1)
+
+
+@pytest.mark.usefixtures("libraries")
+def test_every_target_of_several_has_answers_under_its_own_name(tmp_path: Path) -> None:
+    graphs = fitted_graphs({"node_labels": True, "edge_labels": True, "attributes": False})
+    target = np.stack([np.arange(8) % 3, np.arange(8) * 2.5], axis=1)
+    graphs = graphs.replace(target=target, class_names=(), targets=(("kind", ("a", "b", "c")), ("größe, in %", ())))
+    config = plain_model(**SMALL)
+    kind, size = Encoder.fit(graphs, config).targets_of
+    several = (replace(kind, temperature=1.7), replace(size, noise=0.2, spread_scale=1.5))
+    encoder = replace(Encoder.fit(graphs, config), targets_of=several)
+    networks = tuple(Model.build(config, encoder).networks[0].eval() for _ in range(2))
+    predictor = Model(config=config, encoder=encoder, networks=networks)
+    written = export_onnx(predictor, tmp_path / "several.onnx")
+    runtime = session(written.file)
+    assert [each.name for each in runtime.get_outputs()] == list(written.outputs)
+    found = dict(zip(written.outputs, runtime.run(None, inputs_for(predictor, graphs)), strict=True))
+    for name, one, predicted, spread in predictor.by_target(graphs, device="cpu"):
+        check_close(found[f"{name}.{'probabilities' if one.class_names else 'value'}"], predicted)
+        check_close(found[f"{name}.spread"], spread)
+    said = json.loads(runtime.get_modelmeta().custom_metadata_map["egocnn"])
+    assert [each["name"] for each in said["targets"]] == ["kind", "größe, in %"]
 
 
 # ── the file ──────────────────────────────────────────────────────────────────────────────────────

@@ -12,8 +12,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from egocnn.encode.encoder import TargetScale
 from egocnn.errors import ConfigError
-from egocnn.model import Model, model_of
+from egocnn.model import FITTED, Model, model_of
 from egocnn.nn import Output
 from egocnn.nn.batch import Bags, Batch
 from egocnn.nn.embed import PatchShape
@@ -120,7 +121,8 @@ class PlainNetwork(nn.Module):
 
     A classifier answers with logits (B, C) and calibrated probabilities (B, C), a regressor with the standardised
     value (B, 1) and the value in the unit of its target (B): the mean over the networks. Where there are several, the
-    last answer is their ``spread`` (B), as :meth:`egocnn.model.Model.spread` has it.
+    last answer is their ``spread`` (B), as :meth:`egocnn.model.Model.spread` has it. Of several targets these are the
+    answers for each, after its name: ``toxic.probabilities``.
 
     Arguments:
         predictor: What a fitted estimator holds as ``model_``.
@@ -137,11 +139,14 @@ class PlainNetwork(nn.Module):
     def __init__(self, predictor: Model) -> None:
         super().__init__()
         self.names = tuple(each.name for each in inputs_of(predictor))
-        self.is_classifier = bool(predictor.class_names)
-        own = ("logits", "probabilities") if self.is_classifier else ("standardised", "value")
-        self.answers: tuple[str, ...] = own if len(predictor.networks) == 1 else (*own, "spread")
-        self.temperature, self.noise, self.spread_scale = predictor.temperature, predictor.noise, predictor.spread_scale
-        self.mean, self.scale = predictor.encoder.target_mean, predictor.encoder.target_scale
+        known, fitted = predictor.encoder, {name: getattr(predictor, name) for name in FITTED}
+        one = TargetScale("", known.class_names, known.target_mean, known.target_scale, **fitted)
+        self.targets = known.targets_of or (one,)
+        self.answers: tuple[str, ...] = ()
+        for one in self.targets:
+            own = ("logits", "probabilities") if one.class_names else ("standardised", "value")
+            own = own if len(predictor.networks) == 1 else (*own, "spread")
+            self.answers += tuple(f"{one.name}.{each}" if one.name else each for each in own)
         self.networks = nn.ModuleList(copy.deepcopy(predictor.networks)).cpu().float().eval()
 
     def forward(self, *inputs: Tensor) -> tuple[Tensor, ...]:
@@ -156,22 +161,26 @@ class PlainNetwork(nn.Module):
         batch = portable_batch(dict(zip(self.names, inputs, strict=True)))
         outputs: list[Output] = [network(batch) for network in self.networks]
         each = torch.stack([output.output for output in outputs])
-        answer = each.mean(dim=0)
-        if self.is_classifier:
-            found = answer, torch.softmax(answer / self.temperature, dim=1)
-        else:
-            found = answer, answer[:, 0].double() * self.scale + self.mean
-        return found if len(outputs) == 1 else (*found, self._spread(each, answer))
+        found: list[Tensor] = []
+        for one, own in zip(
+            self.targets, each.split([len(one.class_names) or 1 for one in self.targets], 2), strict=True
+        ):
+            answer = own.mean(dim=0)
+            value = answer[:, 0].double() * one.target_scale + one.target_mean
+            found += [answer, torch.softmax(answer / one.temperature, dim=1) if one.class_names else value]
+            found += [_spread(one, own, answer)] if len(outputs) > 1 else []
+        return tuple(found)
 
-    def _spread(self, each: Tensor, mean: Tensor) -> Tensor:
-        """(R, B, C), (B, C) -> (B)"""
-        if not self.is_classifier:
-            values = each[:, :, 0].double()
-            variance = (values - values.mean(dim=0)).square().sum(dim=0) / (len(each) - 1)
-            return (self.noise**2 + self.spread_scale**2 * variance).sqrt() * self.scale
-        of_class = mean.argmax(dim=1, keepdim=True).expand(len(each), -1, -1)
-        p = torch.softmax(each / self.temperature, dim=2).gather(2, of_class)[:, :, 0]
-        return ((p - p.mean(dim=0)).square().sum(dim=0) / (len(each) - 1)).sqrt()
+
+def _spread(target: TargetScale, each: Tensor, mean: Tensor) -> Tensor:
+    """(R, B, C), (B, C) -> (B)"""
+    if not target.class_names:
+        values = each[:, :, 0].double()
+        variance = (values - values.mean(dim=0)).square().sum(dim=0) / (len(each) - 1)
+        return (target.noise**2 + target.spread_scale**2 * variance).sqrt() * target.target_scale
+    of_class = mean.argmax(dim=1, keepdim=True).expand(len(each), -1, -1)
+    p = torch.softmax(each / target.temperature, dim=2).gather(2, of_class)[:, :, 0]
+    return ((p - p.mean(dim=0)).square().sum(dim=0) / (len(each) - 1)).sqrt()
 
 
 def portable_batch(read: Mapping[str, Tensor]) -> Batch:

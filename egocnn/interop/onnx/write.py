@@ -104,7 +104,8 @@ def metadata(predictor: Model) -> dict[str, Any]:
     ours = predictor.encoder
     return {
         "version": __version__,
-        "task": "classification" if predictor.class_names else "regression",
+        "task": "several targets" if ours.targets_of else "classification" if ours.class_names else "regression",
+        "targets": [asdict(each) for each in ours.targets_of],
         **{name: getattr(ours, name) for name in ("class_names", "node_label_names", "edge_label_names")},
         "nodes_described_by_degree": ours.by_degree,
         "attr_mean": ours.attr_mean.tolist(),
@@ -180,7 +181,9 @@ def _compare(predictor: Model, stored: bytes, seed: int) -> tuple[int, float | N
     session = runtime.InferenceSession(stored, providers=["CPUExecutionProvider"])
     trials = [trial_graphs(predictor, weights=weights, seed=seed + 1) for weights in (False, True)]
     ours = np.concatenate([predictor.outputs(graphs, device="cpu") for graphs in trials])
-    theirs = np.concatenate([session.run(None, inputs_for(predictor, graphs))[0] for graphs in trials])
+    found = (session.run(None, inputs_for(predictor, graphs)) for graphs in trials)
+    step = 2 if len(predictor.networks) == 1 else 3  # answers a target, the outputs first
+    theirs = np.concatenate([np.concatenate(answers[::step], axis=1) for answers in found])
     difference = float(np.abs(ours - theirs).max())
     if not difference <= TOLERANCE * max(1.0, float(np.abs(ours).max())):  # so that NaN is refused too
         raise EgoCNNError(f"nothing is written: onnxruntime and the model differ by {difference:.1e}")

@@ -88,7 +88,7 @@ def _add_explanations(app: "FastAPI", pool: WorkerPool) -> None:
     from fastapi import File, Form, Response, UploadFile
     from fastapi.responses import HTMLResponse
 
-    from egocnn.show.serve.records import ErrorMessage, ExplainRequest, ExplainResponse
+    from egocnn.show.serve.records import TARGET, ErrorMessage, ExplainRequest, ExplainResponse
 
     unreadable = UNREADABLE | {"model": ErrorMessage}
     as_json: dict[str, Any] = {"response_model": ExplainResponse, "responses": {422: unreadable}}
@@ -112,8 +112,10 @@ def _add_explanations(app: "FastAPI", pool: WorkerPool) -> None:
     async def explain_file(
         file: Annotated[UploadFile, File(description=f"a file whose name ends in {', '.join(settings.FILE_SUFFIXES)}")],
         explained: Annotated[str | None, Form(description="the class to explain; by default the predicted one")] = None,
+        target: Annotated[str | None, Form(description=TARGET)] = None,
     ) -> Response:
-        return respond([await ask(ExplainJob(file=file.filename or "", explained=explained or None), file)])
+        job = ExplainJob(file=file.filename or "", explained=explained or None, target=target or None)
+        return respond([await ask(job, file)])
 
     summary = "A whole report on molecules, or on a file of graphs"
 
@@ -121,11 +123,13 @@ def _add_explanations(app: "FastAPI", pool: WorkerPool) -> None:
     async def report(
         smiles: Annotated[str, Form(description="one molecule a line: a SMILES and, after a space, its name")] = "",
         file: Annotated[UploadFile | None, File(description="instead of molecules: a file of graphs")] = None,
+        target: Annotated[str | None, Form(description=TARGET)] = None,
     ) -> HTMLResponse:
         if file is not None and file.filename:
-            job = ExplainJob(report=True, file=file.filename)
+            job = ExplainJob(report=True, file=file.filename, target=target or None)
         else:
-            job, file = ExplainJob(report=True, lines=tuple(typed_lines(smiles))), None
+            lines = tuple(typed_lines(smiles))
+            job, file = ExplainJob(report=True, lines=lines, target=target or None), None
         policy = f"{report_policy()}; frame-ancestors 'none'"
         return HTMLResponse(await ask(job, file), headers={"content-security-policy": policy})
 

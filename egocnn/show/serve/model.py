@@ -5,6 +5,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from operator import itemgetter
 from pathlib import Path, PurePath
 
 from egocnn.config import ReadConfig
@@ -13,6 +14,7 @@ from egocnn.data.molecules import ATOM, WORDS
 from egocnn.data.schema import SEPARATOR
 from egocnn.data.sources.smiles import from_smiles
 from egocnn.data.sources.text import short
+from egocnn.encode.encoder import Encoder, TargetScale
 from egocnn.encode.familiar import check_familiar
 from egocnn.errors import DataError
 from egocnn.explain import explain
@@ -57,8 +59,11 @@ class ServedModel:
         """What the model is, reads and predicts."""
         known = self.predictor.encoder
         return {
-            "task": "classification" if known.class_names else "regression",
+            "task": "several targets" if known.targets_of else _task(known),
             "classes": list(known.class_names),
+            "targets": [
+                {"name": each.name, "task": _task(each), "classes": list(each.class_names)} for each in known.targets_of
+            ],
             "node_labels": list(known.node_label_names),
             "edge_labels": list(known.edge_label_names),
             "node_attributes": 0 if known.by_degree else len(known.attr_mean),
@@ -132,31 +137,60 @@ class ServedModel:
 
     def _answers(self, graphs: Graphs, job: ExplainJob) -> Iterator[Plain]:
         """Explain graphs as the job wishes."""
-        structures, names = self._explain(graphs, job), self.predictor.class_names
-        # of two classes the other has the rest: this saves a pass over the graphs
-        likely = [(structure.predicted, structure.probability or 0.0) for structure in structures]
-        every = [[p if name == predicted else 1 - p for name in names] for predicted, p in likely]
-        if len(names) > 2:
-            every = self.predictor.predictions(graphs, device=self.device).tolist()
-        for structure, probabilities in zip(structures, every, strict=True):
-            yield self._plain(structure, probabilities, job.picture)
+        structures, names = self._explain(graphs, job), self.predictor.targets
+        name, several = None, self._targets(graphs)
+        if names:
+            name = job.target or names[0]
+            shares = [own[names.index(name)]["probabilities"] for own in several]
+        else:
+            shares = self._probabilities(graphs, structures)
+        for structure, own, probabilities in zip(structures, several, shares, strict=True):
+            plain = self._plain(structure, job.picture)
+            yield {"target": name, "targets": own, "probabilities": probabilities, **plain}
 
     def _report(self, graphs: Graphs, job: ExplainJob) -> str:
         """One self-contained HTML page about these graphs."""
-        structures = self._explain(graphs, job)
+        structures, names = self._explain(graphs, job), self.predictor.targets
+        facts = {"target": job.target or names[0]} if names else {}
+        classes = self.predictor.of_target(job.target).class_names
         data = "SMILES typed in" if job.file is None else PurePath(job.file).name
-        summary = summarise(structures, model=self.name, data=data, class_names=self.predictor.class_names)
+        summary = summarise(structures, model=self.name, data=data, class_names=classes, **facts)
         return page(encode(structures, summary), summary.title)
 
     def _explain(self, graphs: Graphs, job: ExplainJob) -> list[CriticalStructure]:
-        return explain(self.predictor, graphs, classes=job.explained, fidelity=job.fidelity, device=self.device)
+        wishes: Plain = {"classes": job.explained, "target": job.target, "fidelity": job.fidelity}
+        return explain(self.predictor, graphs, device=self.device, **wishes)
 
-    def _plain(self, structure: CriticalStructure, probabilities: Sequence[float], picture: bool) -> Plain:
+    def _targets(self, graphs: Graphs) -> list[list[Plain]]:
+        """Of several targets, for every graph what is predicted of each"""
+        found: list[list[Plain]] = [[] for _ in range(len(graphs))]
+        if not self.predictor.targets:
+            return found
+        for name, one, predicted, spread in self.predictor.by_target(graphs, device=self.device):
+            truth = graphs.of_target(name)
+            for g, row in enumerate(predicted.tolist()):
+                shares = _shares(one.class_names, row) if one.class_names else []
+                best = max(shares, key=itemgetter("probability"), default={"name": row, "probability": None})
+                answer = {"name": name, "predicted": best["name"], "probability": best["probability"]}
+                answer |= {"spread": None if spread is None else float(spread[g]), "true": truth.target_of(g)}
+                found[g].append({**answer, "probabilities": shares})
+        return found
+
+    def _probabilities(self, graphs: Graphs, structures: Sequence[CriticalStructure]) -> list[list[Plain]]:
+        """(G, C) probabilities of all classes, or (G, 0) where the model predicts a value"""
+        names = self.predictor.class_names
+        if len(names) > 2:
+            predicted = self.predictor.predictions(graphs, device=self.device).tolist()
+            return [_shares(names, row) for row in predicted]
+        # of two classes the other has the rest: this saves a pass over the graphs
+        likely = [(structure.predicted, structure.probability or 0.0) for structure in structures]
+        return [_shares(names, [p if name == predicted else 1 - p for name in names]) for predicted, p in likely]
+
+    def _plain(self, structure: CriticalStructure, picture: bool) -> Plain:
         graph, known = structure.graph, self.predictor.encoder
         plain, labels = structure.to_plain(), list(graph.node_label or ())
         firsts = {label.partition(SEPARATOR)[0] for label in labels}
         unseen = firsts - set(known.node_label_names) if known.node_label_names else set()
-        every = zip(known.class_names, probabilities, strict=True)
         copied = ("name", "predicted", "probability", "spread", "true", "technique", "base", "for", "against", "output")
         parts = ("node_importance", "edge_importance", "critical_nodes", "critical_edges", "fidelity")
         return {name: plain[name] for name in (*copied, *parts)} | {
@@ -164,9 +198,16 @@ class ServedModel:
             "evidence": wording.evidence(structure),
             "nothing": None if len(structure.critical_nodes) else structure.nothing,
             "smiles": graph.smiles,
-            "probabilities": [{"name": name, "probability": probability} for name, probability in every],
             "explained": plain["class"],
             "node_labels": labels,
             "unseen_labels": sorted(unseen),
             "svg": structure.draw() if picture and graph.n_nodes <= settings.MOST_DRAWN else None,
         }
+
+
+def _shares(names: Sequence[str], row: Sequence[float]) -> list[Plain]:
+    return [{"name": name, "probability": probability} for name, probability in zip(names, row, strict=True)]
+
+
+def _task(known: Encoder | TargetScale) -> str:
+    return "classification" if known.class_names else "regression"

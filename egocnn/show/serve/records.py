@@ -10,6 +10,7 @@ MEANT, EXAMPLE = "a SMILES; after a space, the molecule's name", "CC(=O)Oc1ccccc
 Line = Annotated[str, Field(min_length=1, max_length=MOST_CHARACTERS, description=MEANT, examples=[EXAMPLE])]
 Share = Annotated[float, Field(ge=0, le=1)]
 DOUBT = "the doubt of several networks: the standard deviation of that probability over them, or of the value's error"
+TARGET = "of several targets the one to explain; by default the first"
 EDGES = "both ends of every edge, counted from 0, and its importance"
 OUTPUT = "the log-odds of the explained class against the rest, or the predicted value"
 
@@ -21,6 +22,7 @@ class ExplainRequest(BaseModel):
 
     smiles: Line | Annotated[list[Line], Field(min_length=1, max_length=MOST_GRAPHS)]
     explained: Annotated[str | None, Field(description="the class to explain; by default the predicted one")] = None
+    target: Annotated[str | None, Field(description=TARGET)] = None
     fidelity: Annotated[bool, Field(description="whether to predict again without the structure, and it alone")] = True
     picture: Annotated[bool, Field(description="whether to draw the graph")] = True
 
@@ -30,6 +32,17 @@ class ClassProbability(BaseModel):
 
     name: str
     probability: Share
+
+
+class TargetPrediction(BaseModel):
+    """What is predicted of one of several targets, as of a single one."""
+
+    name: str
+    predicted: str | float
+    probability: Share | None
+    spread: Annotated[float | None, Field(description=DOUBT)]
+    true: str | float | None
+    probabilities: list[ClassProbability]
 
 
 class FidelityRecord(BaseModel):
@@ -51,6 +64,8 @@ class ExplainedGraph(BaseModel):
     spread: Annotated[float | None, Field(description=DOUBT)]
     true: Annotated[str | float | None, Field(description="what the file says it is")]
     probabilities: list[ClassProbability]
+    target: Annotated[str | None, Field(description="of several targets the one that is explained")]
+    targets: Annotated[list[TargetPrediction], Field(description="all of them; empty where the model has one")]
     explained: str | None
     technique: Annotated[str, Field(description="how the importances were found")]
     base: Annotated[float, Field(description="the output with no node present")]
@@ -89,13 +104,22 @@ class RequestLimits(BaseModel):
     files: Annotated[list[str], Field(description="how the name of a file must end")]
 
 
+class TargetFacts(BaseModel):
+    """One of several targets."""
+
+    name: str
+    task: Literal["classification", "regression"]
+    classes: list[str]
+
+
 class ModelFacts(BaseModel):
     """What the model is, reads and predicts."""
 
     name: str
     data: Annotated[str, Field(description="what it was trained on")]
-    task: Literal["classification", "regression"]
+    task: Literal["classification", "regression", "several targets"]
     classes: list[str]
+    targets: Annotated[list[TargetFacts], Field(description="where there are several")]
     reads_smiles: bool
     hydrogens: Annotated[bool, Field(description="whether hydrogen atoms are nodes")]
     node_labels: list[str]

@@ -73,6 +73,7 @@ class ExplainJob:
     file: str | None = None  # name of the file that is read instead of lines
     report: bool = False  # a whole page, not an answer for each graph
     explained: str | None = None  # the class to explain; None: the predicted one
+    target: str | None = None  # of several the one to explain; None: the first
     fidelity: bool = True
     picture: bool = True
 
@@ -88,9 +89,9 @@ class ExplainJob:
         return is_short and self.file is None and not self.report
 
     @property
-    def wishes(self) -> tuple[str | None, bool, bool]:
+    def wishes(self) -> tuple[str | None, str | None, bool, bool]:
         """Jobs of which these are equal can be explained in one call."""
-        return self.explained, self.fidelity, self.picture
+        return self.explained, self.target, self.fidelity, self.picture
 
 
 Deliver: TypeAlias = Callable[[ExplainJob, Any], None]  # Takes the answer to a job, or an exception.

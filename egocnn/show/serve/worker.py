@@ -35,7 +35,6 @@ def serve_requests(
     torch.set_num_threads(threads)
     try:
         model = ServedModel(predictor=Model.load(run), name=run.name, device=choose_device(device).type)
-        _ = model.predictor.class_names  # a model of several targets has none, and is refused here
     except EgoCNNError as error:
         send(connection, {"error": str(error)})
         return

@@ -170,15 +170,16 @@ def fold_numbers(graphs: Graphs, folds: int, seed: int) -> list[tuple[Ints, Ints
     from sklearn.model_selection import KFold, StratifiedGroupKFold, StratifiedKFold
 
     assert graphs.target is not None
-    classes = graphs.target if graphs.is_classification else np.zeros(len(graphs), np.int64)
+    stratify = not graphs.targets and graphs.is_classification  # several targets have no classes in common
+    classes = graphs.target if stratify else np.zeros(len(graphs), np.int64)
     group, what = graphs.group, "graphs" if graphs.group is None else "groups of graphs"
     for number in np.unique(classes):
         of_class = classes == number
         found = int(of_class.sum()) if group is None else len(np.unique(group[of_class]))
         if found < folds:
-            whose = f"class {graphs.class_names[int(number)]!r} has" if graphs.is_classification else "there are"
+            whose = f"class {graphs.class_names[int(number)]!r} has" if stratify else "there are"
             raise DataError(f"{whose} {found} {what}, too few for {folds} folds; --folds {max(found, 2)} at most")
-    kind = StratifiedGroupKFold if group is not None else StratifiedKFold if graphs.is_classification else KFold
+    kind = StratifiedGroupKFold if group is not None else StratifiedKFold if stratify else KFold
     draw: Any = kind(n_splits=folds, shuffle=True, random_state=derived(seed))
     numbers: list[tuple[Ints, Ints]] = list(draw.split(classes, classes, group))
     if not all(len(tested) for _, tested in numbers):

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from egocnn.data.collection import Collection
+from egocnn.data.sources.text import one_line
 from egocnn.errors import DataError, RunError
 from egocnn.files import write_json
 from egocnn.study.crossval.folds import FoldTask
@@ -38,6 +39,7 @@ class FoldRun:
     best_epoch: int | None = None  # None where it is not known
     epochs: int | None = None
     alone: float | None = None  # where several restarts or networks are averaged: the mean of the scores of each alone
+    targets: dict[str, float] = field(default_factory=dict)  # of several the score of each, whose mean ``score`` is
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +58,7 @@ class Fold:
     training_seconds: float
     testing_seconds: float
     peak_megabytes: float | None  # of the GPU, or of the process where the CPU computes; None where not known
+    targets: dict[str, float] = field(default_factory=dict)  # as those of its runs
 
     @staticmethod
     def of(
@@ -67,6 +70,7 @@ class Fold:
         for name in ("score", "validation_score"):
             found[name] = float(np.mean([getattr(run, name) for run in runs]))
         found |= zip(SECONDS, timing, strict=True)
+        found["targets"] = {name: float(np.mean([run.targets[name] for run in runs])) for name in runs[0].targets}
         return Fold(fold=task.fold, runs=tuple(runs), parameters=parameters, peak_megabytes=peak, **found)
 
     @staticmethod
@@ -103,6 +107,7 @@ class CrossValidation:
     fingerprint: str  # digest of data and settings
     machine: str
     versions: dict[str, str]
+    targets: dict[str, dict[str, Any]] = field(default_factory=dict)  # of several each with mean, std and interval
 
     @staticmethod
     def from_plain(plain: Mapping[str, Any]) -> CrossValidation:
@@ -122,6 +127,9 @@ class CrossValidation:
         low, high = self.interval
         found = f"{in_words(self.score)} {self.mean:.4f} ± {self.std:.4f}"
         yield f"{found} (95% interval of the mean: {low:.4f} to {high:.4f})"
+        for name, own in self.targets.items():
+            low, high = own["interval"]
+            yield f"  {one_line(name, 60)}: {own['mean']:.4f} ± {own['std']:.4f} ({low:.4f} to {high:.4f})"
         # a model without weights to start anew is fitted once, whatever the protocol says
         n_runs = max(len(f.runs) for f in self.folds)
         n_restarts = max(len(run.seeds) for f in self.folds for run in f.runs)
@@ -134,8 +142,8 @@ class CrossValidation:
         )
 
 
-def read_plain(path: Path, names: set[str], what: str) -> dict[str, Any] | None:
-    """The JSON object in a file, which must have just these names; None where there is no file."""
+def read_plain(path: Path, names: set[str], what: str, may: Set[str] = frozenset()) -> dict[str, Any] | None:
+    """The JSON object in a file, which must have just these names, and ``may`` have some; None where no file is."""
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -144,7 +152,7 @@ def read_plain(path: Path, names: set[str], what: str) -> dict[str, Any] | None:
         raise RunError(f"{path}: cannot be read ({error.strerror})") from None
     except (ValueError, RecursionError):
         found = None
-    if not isinstance(found, dict) or found.keys() != names:
+    if not isinstance(found, dict) or not names - may <= found.keys() <= names:
         raise RunError(f"{path}: is not {what}")
     return found
 
@@ -152,7 +160,7 @@ def read_plain(path: Path, names: set[str], what: str) -> dict[str, Any] | None:
 def read_record(path: Path) -> CrossValidation | None:
     """The record that a cross-validation wrote; None where there is no file."""
     what = "the record of a cross-validation"
-    found = read_plain(path, {f.name for f in fields(CrossValidation)}, what)
+    found = read_plain(path, {f.name for f in fields(CrossValidation)}, what, {"targets"})
     try:
         return None if found is None else CrossValidation.from_plain(found)
     except (TypeError, ValueError, KeyError):

@@ -4,11 +4,12 @@ fitted, colour counts and scales too, is fitted on the training part alone; a sp
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
+from statistics import fmean
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -17,6 +18,7 @@ from torch import Tensor
 
 from egocnn.config import ModelConfig, TrainConfig
 from egocnn.data.collection import Collection
+from egocnn.encode.encoder import Encoder
 from egocnn.errors import ConfigError, DataError, DivergedError
 from egocnn.nn.batch import Batchable
 from egocnn.nn.device import choose_device
@@ -29,7 +31,7 @@ from egocnn.study.statistics import summarise
 from egocnn.train import recipe
 from egocnn.train.history import History, mean_history
 from egocnn.train.loop import EngineName, Reports, fit
-from egocnn.train.metrics import LOWER_IS_BETTER, accuracy, checked_score, in_words, r2, scores_of
+from egocnn.train.metrics import LOWER_IS_BETTER, OF_BOTH, accuracy, in_words, r2, score_for, scores_of
 from egocnn.train.validation import check_targets, with_known_target
 
 
@@ -59,6 +61,10 @@ class Execution:
 
     def is_stacked(self, graphs: Collection, device: torch.device) -> bool:
         """Whether folds of an Ego-CNN are trained as one model."""
+        if graphs.outline.targets:
+            if self.stack:
+                raise ConfigError(recipe.NOT_STACKED)
+            return False
         return not recipe.stays_on_disk(graphs) and (device.type == "cuda" if self.stack is None else self.stack)
 
     @property
@@ -171,7 +177,7 @@ def _run(settings: FoldSettings, task: FoldTask, restarts: Restarts, parts: Sequ
     """The score of the restart that did best in validation, or of all together; diverged ones predict nothing."""
     (tested, validation), device = parts, choose_device(settings.train.device)
     metric, is_averaged = settings.metric, settings.combine == "average"
-    score = partial(score_of, metric=metric, scale=restarts[0][0].predictor.encoder.target_scale)
+    by_target = partial(scores_by_target, metric=metric, encoder=restarts[0][0].predictor.encoder)
     seeds = tuple(replica.seeds[0] for replica, _ in restarts)
     sound = [n for n, (_, history) in enumerate(restarts) if all(each.best is not None for each in history.of_each)]
     if len(sound) < (len(restarts) if is_averaged else 1):
@@ -179,47 +185,80 @@ def _run(settings: FoldSettings, task: FoldTask, restarts: Restarts, parts: Sequ
         raise DivergedError(f"{diverged}; try a smaller --learning-rate")
     if is_averaged:
         every = [[predictions_of(replica, data, device) for replica, _ in restarts] for data in parts]
-        of_tested, of_validation = score(every[0], tested), score(every[1], validation)
-        alone = float(np.mean([score([each], tested) for each in every[0]]))
-        return FoldRun(score=of_tested, validation_score=of_validation, restart=0, seeds=seeds, alone=alone)
+        alone = fmean(_mean(by_target([each], tested)) for each in every[0])
+        validation_score = _mean(by_target(every[1], validation))
+        found = _tested(task, by_target(every[0], tested), settings.graphs)
+        return FoldRun(**found, validation_score=validation_score, restart=0, seeds=seeds, alone=alone)
     chosen, best, sign = 0, None, -1 if metric in LOWER_IS_BETTER else 1
     for number in sound:
         replica, history = restarts[number]
-        found = history.best
-        assert found is not None
+        epoch = history.best
+        assert epoch is not None
         if len(history.of_each) > 1 or metric not in ("", history.monitor):  # all networks together, by the metric
-            own = score([predictions_of(replica, validation, device)], validation)
-            found = replace(found, validation_score=sign * own)
-        if found.beats(best):
-            chosen, best = number, found
+            own = _mean(by_target([predictions_of(replica, validation, device)], validation))
+            epoch = replace(epoch, validation_score=sign * own)
+        if epoch.beats(best):
+            chosen, best = number, epoch
     assert best is not None
     replica, history = restarts[chosen]
     is_one = len(replica.predictor.networks) == 1
     each = [] if is_one else _of_each(replica, tested, device)
     return FoldRun(
-        score=score([predictions_of(replica, tested, device)], tested),
+        **_tested(task, by_target([predictions_of(replica, tested, device)], tested), settings.graphs),
         validation_score=sign * best.validation_score, restart=chosen + 1, seeds=seeds,
         best_epoch=best.epoch if is_one else None, epochs=len(history.epochs),
-        alone=None if is_one else float(np.mean([score([one], tested) for one in each])),
+        alone=None if is_one else fmean(_mean(by_target([one], tested)) for one in each),
     )  # fmt: skip
 
 
+def _mean(scores: Mapping[str, float]) -> float:
+    return fmean(scores.values())
+
+
+def _tested(task: FoldTask, scores: Mapping[str, float], graphs: Collection) -> dict[str, Any]:
+    """The scores of the tested graphs; refused where they lack a target, as folds are compared by the mean over all."""
+    for name in graphs.outline.target_names:
+        if name not in scores:
+            where = f"of none of the {len(task.tested)} graphs that fold {task.fold} tests"
+            raise DataError(f"target {name} is known {where}; fewer --folds or a larger --validation may help")
+    return {"score": _mean(scores), "targets": {name: score for name, score in scores.items() if name}}
+
+
 def predictions_of(replica: recipe.Replica, data: Batchable, device: torch.device) -> Tensor:
-    """(G, C) probabilities, or (G, 1) standardised values, of the mean of the networks' outputs"""
+    """(G, C) probabilities, or (G, 1) standardised values, of the mean of the networks' outputs; of several targets
+    these side by side"""
     return _of_each(replica, data, device, mean=True)[0]
 
 
 def _of_each(replica: recipe.Replica, data: Batchable, device: torch.device, *, mean: bool = False) -> list[Tensor]:
     outputs = predict_each([network.to(device) for network in replica.predictor.networks], data).double()
     several = [outputs.mean(dim=0)] if mean else [*outputs]
-    return [torch.softmax(each, dim=1) for each in several] if replica.predictor.class_names else several
+    widths = replica.predictor.networks[0].widths or (replica.predictor.n_outputs,)
+    blocks = ([torch.softmax(own, 1) if own.shape[1] > 1 else own for own in each.split(widths, 1)] for each in several)
+    return [torch.cat(each, dim=1) for each in blocks]
 
 
-def score_of(predictions: Sequence[Tensor], data: Batchable, metric: str = "", scale: float = 1.0) -> float:
-    """Accuracy, or R², or what ``metric`` names, of the mean of several predictions; ``scale``: of standard values"""
+def scores_by_target(
+    predictions: Sequence[Tensor], data: Batchable, *, metric: str, encoder: Encoder
+) -> dict[str, float]:
+    """:func:`score_of` every target by its name, over the graphs where it is known, if any; of a single one as ''"""
     assert data.target is not None
-    together, target = torch.stack(list(predictions)).mean(dim=0), data.target
-    if metric in ("", "accuracy", "r2"):
+    if not encoder.targets_of:
+        return {"": score_of(predictions, data.target, metric, encoder.target_scale)}
+    found, first = {}, 0
+    for one, values in zip(encoder.targets_of, data.target.T, strict=True):
+        known, width = ~values.isnan(), len(one.class_names) or 1
+        own, truth = [each[known, first : first + width] for each in predictions], values[known]
+        if len(truth):
+            found[one.name] = score_of(own, truth.long() if one.class_names else truth, metric, one.target_scale)
+        first += width
+    return found
+
+
+def score_of(predictions: Sequence[Tensor], target: Tensor, metric: str = "", scale: float = 1.0) -> float:
+    """Accuracy, or R², or what ``metric`` names, of the mean of several predictions; ``scale``: of standard values"""
+    together = torch.stack(list(predictions)).mean(dim=0)
+    if metric in ("", "accuracy", "r2", OF_BOTH):
         return accuracy(together, target) if together.shape[1] > 1 else r2(together[:, 0], target.double())
     found = scores_of((together if together.shape[1] > 1 else together[:, 0]).cpu().numpy(), target.cpu().numpy())
     if metric not in found:
@@ -275,6 +314,7 @@ def cross_validate(
     settings: dict[str, Any] = {"model": {}, "train": {"seed": train.seed, "validation": train.validation}}
     if isinstance(model, ModelConfig):
         settings = {"model": asdict(model), "train": asdict(train)}
+        settings |= {"targets": {"targets": list(targets)}} if (targets := graphs.outline.target_names) else {}
         settings |= {"restarts": {"combine": "average"}} if protocol.combine == "average" else {}
         settings |= {} if metric in ("accuracy", "r2") else {"score": {"metric": metric}}
     stated = state(name_of(model), protocol.name, protocol.folds, protocol.runs, protocol.restarts, settings)
@@ -292,7 +332,7 @@ def cross_validate(
         for name in ("parameters", "peak_megabytes")
     }
     bounds = {} if metric in LOWER_IS_BETTER else {"most": 1.0}
-    if metric not in ("r2", "spearman", "mcc"):
+    if metric not in ("r2", "spearman", "mcc", OF_BOTH):
         bounds["least"] = 0.0
     record = CrossValidation(
         model=name_of(model), data=data, protocol=protocol.name, score=metric,
@@ -301,6 +341,7 @@ def cross_validate(
         **{name: sum(getattr(fold, name) for fold in done) for name in SECONDS}, **largest, seed=train.seed,
         restarts=protocol.restarts, runs=protocol.runs, stacked=stacked, settings=settings, split=split,
         fingerprint=partial.fingerprint, machine=name_machine(device, ray), versions=library_versions(),
+        targets={name: asdict(summarise([fold.targets[name] for fold in done], **bounds)) for name in done[0].targets},
     )  # fmt: skip
     partial.finish(record)
     return record
@@ -319,7 +360,7 @@ def _checked_metric(graphs: Collection, model: AnyModel, protocol: Protocol, exe
         raise ConfigError(f"only the restarts of an Ego-CNN can be averaged; {other}")
     if recipe.stays_on_disk(graphs) and (execution.stack or not is_ego):
         raise ConfigError(f"graphs that stay in their store train alone, not stacked, and only as an {EGO_CNN}")
-    return checked_score(protocol.metric, is_value=not graphs.outline.is_classification)
+    return score_for(graphs.outline, protocol.metric)
 
 
 def _finish_folds(settings: FoldSettings, tasks: Sequence[FoldTask], partial: PartialRecord, *, stacked: bool) -> None:

@@ -4,13 +4,14 @@ import math
 import random
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from difflib import get_close_matches
 from typing import Any, NamedTuple, TypeAlias, get_args, get_type_hints
 
 import numpy as np
 
 from egocnn.config import ModelConfig, TrainConfig
+from egocnn.data.sources.text import one_line
 from egocnn.errors import ConfigError
 from egocnn.files import csv_text
 from egocnn.train.metrics import in_words as score_in_words
@@ -142,6 +143,7 @@ class PairScore:
     score: float | None  # accuracy, R², or another that was asked for; None: the training diverged
     parameters: int | None
     seconds: float
+    targets: dict[str, float] = field(default_factory=dict)  # of several the score of each, whose mean ``score`` is
 
 
 Scores: TypeAlias = Sequence[Sequence[PairScore]]  # of every setting those of its folds
@@ -158,6 +160,7 @@ class Row:
     seconds: float  # of all folds together, also of those that ran at the same time
     parameters: int | None
     scores: tuple[float | None, ...]
+    targets: dict[str, float] = field(default_factory=dict)  # of several the mean of each over the folds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,13 +188,16 @@ class Sweep:
     def lines(self) -> Iterator[str]:
         """A table for a terminal."""
         names = (name.replace("_", " ") for name in self.over)
-        header = ["", *names, f"validation {score_in_words(self.score)}", "seconds", "parameters"]
+        targets = self.rows[0].targets
+        own = (one_line(name, 30) for name in targets)
+        header = ["", *names, f"validation {score_in_words(self.score)}", *own, "seconds", "parameters"]
         table = [header]
         for row in self.rows:
             spread = "" if row.std is None else f" ± {row.std:.4f}"
             score = DIVERGED if row.mean is None else f"{row.mean:.4f}{spread}"
             size = "" if row.parameters is None else f"{row.parameters:,}"
-            table.append([f"{row.rank}", *map(shown, row.setting.values()), score, f"{row.seconds:.1f}", size])
+            own = (f"{row.targets[name]:.4f}" if name in row.targets else "" for name in targets)
+            table.append([f"{row.rank}", *map(shown, row.setting.values()), score, *own, f"{row.seconds:.1f}", size])
         widths = [max(map(len, column)) for column in zip(*table, strict=True)]
         for cells in table:
             yield "  ".join(cell.rjust(width) for cell, width in zip(cells, widths, strict=True))
@@ -211,12 +217,13 @@ class Sweep:
 
     def csv(self) -> str:
         """The table, unrounded."""
-        last = ("mean", "std", "seconds", "parameters")
-        values = ([shown(row.setting[name]) for name in self.over] for row in self.rows)
-        rows = (
-            [row.rank, *own, *(getattr(row, name) for name in last)] for row, own in zip(self.rows, values, strict=True)
-        )
-        return csv_text([("rank", *self.over, *last), *rows])
+        last, targets = ("mean", "std", "seconds", "parameters"), tuple(self.rows[0].targets)
+        rows = []
+        for row in self.rows:
+            settings = (shown(row.setting[name]) for name in self.over)
+            of_each = (row.targets.get(name) for name in targets)
+            rows.append([row.rank, *settings, *(getattr(row, name) for name in last), *of_each])
+        return csv_text([("rank", *self.over, *last, *(f"{name} mean" for name in targets)), *rows])
 
 
 def ranked(points: Sequence[GridPoint], scores: Scores, *, lower: bool = False) -> list[tuple[GridPoint, Row]]:
@@ -234,6 +241,7 @@ def ranked(points: Sequence[GridPoint], scores: Scores, *, lower: bool = False) 
             seconds=sum(each.seconds for each in own),
             parameters=max((each.parameters for each in own if each.parameters is not None), default=None),
             scores=tuple(each.score for each in own),
+            targets={name: float(np.mean([each.targets[name] for each in own])) for name in own[0].targets if is_whole},
         )
         rows.append((point, row))
     sign = 1 if lower else -1

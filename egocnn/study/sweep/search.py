@@ -30,7 +30,7 @@ from egocnn.study.crossval.folds import FoldTask, derived, digest_of_folds, make
 from egocnn.study.crossval.record import SECONDS, fingerprint, other_settings, read_plain
 from egocnn.study.crossval.training import Execution, FoldSettings, ego_fold, ignore, stacked_folds
 from egocnn.study.sweep.grid import DIVERGED, Axis, GridPoint, PairScore, Sweep, changed, flags, in_words, ranked
-from egocnn.train.metrics import LOWER_IS_BETTER, checked_score
+from egocnn.train.metrics import LOWER_IS_BETTER, score_for
 from egocnn.train.recipe import read_if_small, stays_on_disk
 from egocnn.train.validation import check_targets, with_known_target
 
@@ -111,9 +111,10 @@ def sweep(
     graphs = with_known_target(read_if_small(graphs)).with_parts(None)
     check_targets(graphs.outline)
     tasks = inner_tasks(graphs.outline, protocol, train)
-    metric = checked_score(protocol.metric, is_value=not graphs.outline.is_classification)
+    metric = score_for(graphs.outline, protocol.metric)
     counts = {name: getattr(protocol, name) for name in ("folds", "runs", "restarts", "combine")}
     counts |= {} if metric in ("accuracy", "r2") else {"metric": metric}
+    counts |= {"targets": list(graphs.outline.target_names)} if graphs.outline.targets else {}
     stated = {"protocol": protocol.name, **counts, "seed": train.seed, "validation": train.validation}
     digest = fingerprint(graphs, digest_of_folds(tasks), stated)
     saved = SweepFolder.open(folder, digest, {**stated, "data": data}, overwrite=overwrite)
@@ -186,12 +187,11 @@ def _score_all(
 def score_pair(settings: FoldSettings, number: int, point: GridPoint, task: FoldTask) -> tuple[int, PairScore]:
     """One job: the score of a setting on a fold, and the number of the setting."""
     started = time.perf_counter()
-    score = parameters = None
+    found: dict[str, Any] = {"score": None, "parameters": None}
     with suppress(DivergedError):  # a learning rate too large is a result, no reason to stop
         fold = ego_fold(replace(settings, model=point.model, train=point.train), task)
-        score, parameters = fold.score, fold.parameters
-    seconds = round(time.perf_counter() - started, 3)
-    return number, PairScore(fold=task.fold, score=score, parameters=parameters, seconds=seconds)
+        found = {name: getattr(fold, name) for name in ("score", "parameters", "targets")}
+    return number, PairScore(fold=task.fold, seconds=round(time.perf_counter() - started, 3), **found)
 
 
 def _score_stacked(
@@ -230,4 +230,5 @@ def _test(
     execution.log(f"the test folds, with {in_words(best.values)}")
     where: dict[str, Any] = {name: getattr(execution, name) for name in ("jobs", "ray", "stack", "log")}
     found = cross_validate(graphs, best.model, best.train, protocol=protocol, data=data, out=path, **where)
-    return {"mean": found.mean, "std": found.std, "interval": list(found.interval), "file": path.name}
+    own = {"targets": found.targets} if found.targets else {}
+    return {"mean": found.mean, "std": found.std, "interval": list(found.interval), "file": path.name, **own}

@@ -58,6 +58,14 @@ def regressor() -> ServedModel:
     return of(from_smiles(MOLECULES, [float(len(smiles)) for smiles in MOLECULES]))
 
 
+@cache
+def of_several_targets() -> ServedModel:
+    """alcohol: a class, size: a value"""
+    target = np.array([[smiles.endswith("O"), len(smiles)] for smiles in MOLECULES], np.float64)
+    kinds = (("alcohol", ("no", "yes")), ("size", ()))
+    return of(from_smiles(MOLECULES).replace(target=target, targets=kinds), read={"target": "alcohol,size"})
+
+
 def of_two_networks(served: ServedModel) -> ServedModel:
     """The same with one more network that has other weights."""
     predictor = served.predictor

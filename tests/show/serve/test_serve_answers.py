@@ -17,10 +17,12 @@ from tests.show.serve.models import (
     classifier,
     client,
     of_networks,
+    of_several_targets,
     of_three_classes,
     of_two_networks,
     regressor,
 )
+from tests.support.samples import sure
 
 HOSTILE = "<script>alert(1)</script>"
 
@@ -84,6 +86,42 @@ def test_an_answer_of_several_networks_says_how_far_they_disagree_and_that_of_on
         np.testing.assert_allclose(every, predicted, rtol=1e-4)
     assert client(several).get("/model").json()["networks"] == 2
     assert {answer["spread"] for answer in ask(list(MOLECULES), model())} == {None}
+
+
+def test_of_several_targets_all_are_predicted_and_the_one_that_is_asked_for_is_explained() -> None:
+    model = of_two_networks(of_several_targets())
+    told = client(model).get("/model").json()
+    assert [(each["name"], each["task"]) for each in told["targets"]] == [
+        ("alcohol", "classification"),
+        ("size", "regression"),
+    ]
+    found = {
+        name: (predicted, spread) for name, _, predicted, spread in model.predictor.by_target(from_smiles(["CCO"]))
+    }
+    for target in ("alcohol", "size"):
+        (answer,) = ask("CCO", model, target=target)
+        (alone,) = explain(model.predictor, from_smiles(["CCO"]), target=target, device="cpu")
+        np.testing.assert_allclose(answer["node_importance"], alone.node_importance, rtol=1e-4, atol=1e-6)
+        kind, size = answer["targets"]
+        assert [share["probability"] for share in kind["probabilities"]] == pytest.approx(found["alcohol"][0][0])
+        assert size["predicted"] == pytest.approx(found["size"][0][0])
+        assert [kind["spread"], size["spread"]] == pytest.approx([float(sure(found[name][1])[0]) for name in found])
+        own = {"alcohol": kind, "size": size}[target]
+        assert (answer["target"], answer["predicted"]) == (target, pytest.approx(own["predicted"]))
+        assert answer["probabilities"] == own["probabilities"]
+    assert ask("CCO", model)[0]["target"] == "alcohol"
+    response = client(model).post("/explain", json={"smiles": "C", "target": "weight"})
+    assert refusal(response) == "the model knows no target 'weight'; it knows alcohol, size"
+
+
+def test_a_file_with_several_targets_says_what_is_true_of_each_and_a_report_is_of_the_one_asked_for() -> None:
+    asked, file = client(of_several_targets()), {"file": ("new.csv", b"smiles,size,alcohol\nCCO,3,\n")}
+    (answer,) = asked.post("/explain/file", files=file, data={"target": "size"}).json()["answers"]
+    assert answer["true"] == 3
+    assert [each["true"] for each in answer["targets"]] == [None, 3]
+    report = asked.post("/report", data={"smiles": "CCO", "target": "size"})
+    assert report.status_code == 200
+    assert "size" in report.text
 
 
 def test_a_name_may_follow_the_smiles_unseen_atoms_are_named_and_values_have_no_class_to_explain() -> None:

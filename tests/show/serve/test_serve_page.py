@@ -11,7 +11,7 @@ import pytest
 
 from egocnn.explain import explain
 from egocnn.explain.structure import Fidelity
-from tests.show.serve.models import classifier, of_networks, of_two_networks, regressor
+from tests.show.serve.models import classifier, of_networks, of_several_targets, of_two_networks, regressor
 
 Visit = Callable[..., Any]
 
@@ -153,6 +153,25 @@ def test_values_are_told_without_classes_and_other_graphs_without_smiles(visit: 
         answered(page, 2)
         assert page.locator("article img:visible").count() == 1
         assert page.locator(".large:visible").count() == 1
+
+
+def test_of_several_targets_all_are_shown_and_the_chosen_one_is_explained(visit: Visit) -> None:
+    with visit(of_several_targets()) as page:
+        assert "Predicts alcohol, size" in page.inner_text("#about")
+        page.fill("#smiles", "CCO")
+        answered(page)
+        assert page.inner_text(".targets button[aria-pressed=true] .name") == "alcohol"
+        assert page.locator(".classes li").count() == 2
+        page.locator(".targets button", has_text="size").click()
+        page.locator(".targets button[aria-pressed=true]", has_text="size").wait_for()
+        assert page.input_value("#target") == "size"
+        assert page.locator(".classes li").count() == 0
+        assert "raises the value" in page.inner_text("#legend")
+        page.select_option("#target", "alcohol")
+        page.locator(".targets button[aria-pressed=true]", has_text="alcohol").wait_for()
+        assert "speaks for the class" in page.inner_text("#legend")
+    with visit(classifier()) as page:
+        assert not page.is_visible("#target")
 
 
 def test_an_injected_script_would_not_run(visit: Visit) -> None:

@@ -3,7 +3,7 @@
 import json
 import math
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,16 +17,16 @@ from torch import Tensor
 from egocnn.data.arrays import Ints
 from egocnn.data.graphs import Graphs
 from egocnn.encode.batch import EncodedGraphs
-from egocnn.encode.encoder import Encoder
+from egocnn.encode.encoder import Encoder, TargetScale
 from egocnn.errors import ConfigError, DataError
-from egocnn.study.crossval import CrossValidation, Protocol, cross_validate, training
+from egocnn.study.crossval import CrossValidation, Protocol, cross_validate, read_record, training
 from egocnn.study.crossval.folds import Combine, FoldTask, fold_numbers, make_tasks
 from egocnn.train.metrics import test_scores as scores_of
 from egocnn.train.recipe import Replica, learn
 from tests.support.commands import SHORT, Run, check_refused, printed
 from tests.support.samples import as_list, sure
 from tests.support.strategies import random_trees
-from tests.support.tiny import ALCOHOLS, SIZES, alcohols, oxygens, parts, plain_model, plain_train
+from tests.support.tiny import ALCOHOLS, SIZES, alcohols, oxygens, plain_model, plain_train
 
 MODEL = plain_model(**SIZES, dropout=0.0)
 TRAIN = plain_train(epochs=3, learning_rate=1e-2, device="cpu")
@@ -207,10 +207,9 @@ def trees(n_graphs: int = 36) -> Graphs:
 def test_the_score_of_several_is_that_of_their_mean_and_not_of_a_vote() -> None:
     sure, unsure = [0.95, 0.05], [0.4, 0.6]
     said = [torch.tensor([own, [0.5, 0.5], [0.0, 1.0]]).double() for own in (sure, unsure, unsure)]
-    _, learned, _ = parts(trees())
-    data = replace(learned, target=torch.tensor([0, 0, 0]))
-    assert training.score_of(said, data) == pytest.approx(2 / 3)  # a vote would lose the first graph
-    assert [training.score_of([each], data) for each in said] == pytest.approx([2 / 3, 1 / 3, 1 / 3])
+    target = torch.tensor([0, 0, 0])
+    assert training.score_of(said, target) == pytest.approx(2 / 3)  # a vote would lose the first graph
+    assert [training.score_of([each], target) for each in said] == pytest.approx([2 / 3, 1 / 3, 1 / 3])
 
 
 # ── cross-validation ──────────────────────────────────────────────────────────────────────────────
@@ -347,4 +346,27 @@ def test_a_score_that_is_undefined_is_refused_and_not_made_up() -> None:
     graphs = alcohols()
     data = Encoder.fit(graphs, MODEL).apply(graphs[sure(graphs.target) == 0], MODEL)
     with pytest.raises(DataError, match="ROC AUC says nothing where all 16 graphs of a fold"):
-        training.score_of([torch.full((len(data), 2), 0.5)], data, "roc_auc")
+        training.score_of([torch.full((len(data), 2), 0.5)], sure(data.target), "roc_auc")
+
+
+def test_a_target_is_scored_where_it_is_known_and_refused_where_that_is_nowhere() -> None:
+    nan = float("nan")
+    scales = (TargetScale("kind", ("no", "yes"), 0, 1), TargetScale("size", (), 5, 2))
+    graphs = alcohols()
+    encoder = replace(Encoder.fit(graphs, MODEL), targets_of=scales)
+    data = Encoder.fit(graphs, MODEL).apply(graphs[:4], MODEL)
+    data = replace(data, target=torch.tensor([[0, 1.0], [1, nan], [nan, -1.0], [1, nan]]))
+    said = torch.tensor([[0.9, 0.1, 1.5], [0.2, 0.8, 9.0], [0.5, 0.5, -1.0], [0.7, 0.3, 9.0]])
+    found = training.scores_by_target([said], data, metric="accuracy_and_r2", encoder=encoder)
+    assert found == {"kind": pytest.approx(2 / 3), "size": pytest.approx(1 - 0.25 / 2)}
+    target = np.stack([np.where(np.arange(len(graphs)) < 5, sure(graphs.target), nan), graphs.node_counts], axis=1)
+    graphs = graphs.replace(target=target, class_names=(), targets=(("kind", graphs.class_names), ("size", ())))
+    with pytest.raises(DataError, match="target kind is known of none of the 4 graphs that fold"):
+        cross_validate(graphs, MODEL, TRAIN, folds=8)
+
+
+def test_records_from_before_there_were_several_targets_are_read(tmp_path: Path) -> None:
+    record = asdict(cross_validate(alcohols(), MODEL, TRAIN, folds=2))
+    older = {name: value for name, value in record.items() if name != "targets"}
+    (tmp_path / "old.json").write_text(json.dumps(older))
+    assert asdict(sure(read_record(tmp_path / "old.json"))) == record

@@ -41,13 +41,15 @@ async function ask(explained = null) {
 }
 
 function sendTyped(smiles, explained) {
-  return post("/explain", JSON.stringify({ smiles, explained }), { "content-type": "application/json" });
+  const target = byId("target").value || null;
+  return post("/explain", JSON.stringify({ smiles, explained, target }), { "content-type": "application/json" });
 }
 
 function send(file, explained) {
   if (file.size > about.limits.bytes) throw new Error(`${file.name}: larger than ${about.limits.bytes / 1e6} MB`);
   const form = new FormData();
   form.append("file", file);
+  form.append("target", byId("target").value);
   if (explained !== null) form.append("explained", explained);
   return post("/explain/file", form, {});
 }
@@ -83,22 +85,26 @@ function show(answers) {
   place.classList.toggle("single", answers.length === 1);
   byId("legend").hidden = answers.length === 0;
   byId("report").disabled = answers.length === 0;
+  const isValue = answers.length > 0 && answers[0].explained === null;
+  byId("word-for").textContent = isValue ? "raises the value" : "speaks for the class";
+  byId("word-against").textContent = isValue ? "lowers it" : "speaks against it";
 }
 
 function card(answer) {
   const made = byId("card").content.cloneNode(true).firstElementChild;
   const find = selector => made.querySelector(selector);
-  const isClass = typeof answer.predicted === "string";
+  const [predicted, likely] = said(answer);
   find("h2").textContent = answer.name;
-  find(".said strong").textContent = isClass ? answer.predicted : number(answer.predicted);
-  const doubt = answer.spread === null ? "" : ` ± ${isClass ? `${digits(100 * answer.spread, 1)}%` : digits(answer.spread, 2)}`;
-  find(".probability").textContent = (isClass ? percent(answer.probability) : "") + doubt;
+  find(".said strong").textContent = predicted;
+  find(".probability").textContent = likely;
   if (answer.true !== null) {
     find(".true").textContent = `In the file: ${answer.true}`;
     find(".true").hidden = false;
   }
   picture(made, answer);
-  if (isClass) find(".classes").append(...answer.probabilities.map(row => bar(row, answer)));
+  find(".classes").append(...answer.probabilities.map(row => bar(row, answer)));
+  find(".targets").append(...answer.targets.map(own => line(own, answer)));
+  find(".targets").hidden = !answer.targets.length;
   find(".critical-nodes").textContent = sentence(answer.nothing ?? `critical: ${critical(answer)}`);
   find(".balance").textContent = sentence(answer.balance.replaceAll(/-(?=[\d.])/g, "−"));
   find(".evidence").textContent = sentence(answer.evidence);
@@ -121,22 +127,42 @@ function picture(made, answer) {
   pictures.push(image.src);
 }
 
+// a prediction in two parts, the class or the value and how sure it is
+function said(answer) {
+  const isClass = typeof answer.predicted === "string";
+  const doubt = answer.spread === null ? "" : ` ± ${isClass ? `${digits(100 * answer.spread, 1)}%` : digits(answer.spread, 2)}`;
+  return [isClass ? answer.predicted : number(answer.predicted), (isClass ? percent(answer.probability) : "") + doubt];
+}
+
 function bar(row, answer) {
+  const parts = [["name", row.name], ["bar", ""], ["number", percent(row.probability)]];
+  const item = choice(parts, `Show what speaks for ${row.name}`, row.name === answer.explained, () => ask(row.name));
+  const filled = document.createElement("i");
+  filled.style.width = `${100 * row.probability}%`;
+  item.querySelector(".bar").append(filled);
+  return item;
+}
+
+// one of several targets
+function line(own, answer) {
+  const parts = [["name", own.name], ["number", said(own).join(" ")]];
+  const explain = () => { byId("target").value = own.name; ask(); };
+  return choice(parts, `Explain ${own.name}`, own.name === answer.target, explain);
+}
+
+function choice(parts, title, isPressed, act) {
   const item = document.createElement("li");
   const button = document.createElement("button");
   button.type = "button";
-  button.title = `Show what speaks for ${row.name}`;
-  button.setAttribute("aria-pressed", String(row.name === answer.explained));
-  for (const [kind, text] of [["name", row.name], ["bar", ""], ["number", percent(row.probability)]]) {
+  button.title = title;
+  button.setAttribute("aria-pressed", String(isPressed));
+  for (const [kind, text] of parts) {
     const part = document.createElement("span");
     part.className = kind;
     part.textContent = text;
     button.append(part);
   }
-  const filled = document.createElement("i");
-  filled.style.width = `${100 * row.probability}%`;
-  button.querySelector(".bar").append(filled);
-  button.addEventListener("click", () => ask(row.name));
+  button.addEventListener("click", act);
   item.append(button);
   return item;
 }
@@ -189,6 +215,7 @@ function example([name, smiles]) {
 function listen() {
   byId("smiles").addEventListener("input", typed);
   byId("file").addEventListener("change", chosen);
+  byId("target").addEventListener("change", () => ask());
   byId("explain").addEventListener("click", () => { clearTimeout(pause); ask(); });
   byId("smiles").addEventListener("keydown", event => {
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) { clearTimeout(pause); ask(); }
@@ -208,17 +235,16 @@ async function start() {
   about = await (await fetch("/model")).json();
   document.title = about.name;
   byId("model").textContent = about.name;
-  const says = about.task === "classification" ? about.classes.join(" or ") : "a value";
+  const known = about.task === "classification" ? about.classes.join(" or ") : "a value";
+  const says = about.targets.map(({ name }) => name).join(", ") || known;
   const origin = about.data ? `Trained on ${about.data}. ` : "";
   byId("about").textContent = `${origin}Predicts ${says} and shows which part of the graph made it say so.`;
   const kinds = about.limits.files.filter(ending => about.reads_smiles || !/[ct]sv|tab|sdf/.test(ending));
   byId("file").accept = kinds.join(",");
   byId("formats").textContent = `Choose one or drop it anywhere on the page: ${kinds.join(" ")}; up to ${about.limits.graphs} graphs.`;
   byId("typed").hidden = !about.reads_smiles;
-  if (about.task === "regression") {
-    byId("word-for").textContent = "raises the value";
-    byId("word-against").textContent = "lowers it";
-  }
+  byId("target").append(...about.targets.map(({ name }) => new Option(name, name)));
+  byId("target").disabled = byId("which").hidden = !about.targets.length;
   byId("examples").append(...Object.entries(EXAMPLES).map(example));
   listen();
   document.documentElement.dataset.ready = "";
