@@ -50,7 +50,8 @@ class Familiarity:
         """A line for each kind of thing that was unknown."""
         names, count = self._names, self._count
         what = {kind: f"{kind} labels that the model was not trained on ({listed(names[kind], 5)})" for kind in names}
-        what["far"] = f"attributes more than {FAR:g} standard deviations from those of the training graphs"
+        far = "numbers of neighbours" if self._encoder.by_degree else "attributes"
+        what["far"] = f"{far} more than {FAR:g} standard deviations from those of the training graphs"
         for kind, words in what.items():
             if count[kind]:
                 logging.getLogger("egocnn").warning("%d of %d graphs have %s", count[kind], count["graphs"], words)
