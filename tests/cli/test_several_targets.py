@@ -134,7 +134,7 @@ def test_a_sweep_chooses_by_the_mean_over_targets(tmp_path: Path) -> None:
     assert found["test"]["targets"].keys() == {"polar", "length"}
 
 
-@pytest.mark.parametrize("command", ["info", "prepare"])
+@pytest.mark.parametrize("command", ["info"])
 def test_commands_for_one_target_say_so(command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     table = write_table(tmp_path / "molecules.csv", MOLECULES)
     out = [] if command == "info" else ["-o", str(tmp_path / "out")]
