@@ -155,7 +155,7 @@ class ServedModel:
     def report(self, graphs: Graphs, data: str, target: str | None = None) -> str:
         """One self-contained HTML page about these graphs."""
         structures, names = self._explain(graphs, ExplainJob(target=target)), self.predictor.targets
-        facts = {"target": target or names[0]} if names else {}
+        facts: Plain = {"target": target or names[0]} if names else {}
         classes = self.predictor.of_target(target).class_names
         summary = summarise(structures, model=self.name, data=data, class_names=classes, **facts)
         return page(encode(structures, summary, _places), summary.title)

@@ -123,7 +123,7 @@ def stacked_folds(settings: FoldSettings, tasks: Sequence[FoldTask]) -> Iterator
     """All of these folds trained together as one model."""
     started = time.perf_counter()
     graphs, log = settings.graphs.whole(), settings.execution.log
-    parts, seeds = [task.withouttested_scores(graphs) for task in tasks], [[*chain(*task.seeds)] for task in tasks]
+    parts, seeds = [task.without_tested(graphs) for task in tasks], [[*chain(*task.seeds)] for task in tasks]
     several = recipe.prepare_replicas(parts, settings.network, settings.train, seeds)
     log(f"{len(tasks)} folds prepared in {time.perf_counter() - started:.1f} s")
 

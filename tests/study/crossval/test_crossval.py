@@ -122,7 +122,7 @@ def test_nothing_is_fitted_on_graphs_that_are_tested_or_choose(monkeypatch: pyte
 def test_the_test_fold_is_looked_at_once_by_the_best_restart(monkeypatch: pytest.MonkeyPatch) -> None:
     looks: list[int] = []
 
-    plain = training.predictions_of
+    plain = scoring.predictions_of
 
     def spy(replica: Replica, data: EncodedGraphs, device: torch.device) -> Tensor:
         looks.append(len(data))
@@ -222,7 +222,7 @@ def test_averaged_restarts_score_what_their_mean_probabilities_say(
     graphs, protocol = trees(), Protocol(folds=3, runs=2, restarts=3, combine="average")
     target = torch.tensor(as_list(graphs.target))
     said: list[tuple[int, int, Tensor]] = []
-    plain = training.predictions_of
+    plain = scoring.predictions_of
 
     def spy(replica: Replica, data: EncodedGraphs, device: torch.device) -> Tensor:
         said.append((replica.seeds[0], len(data), plain(replica, data, device)))
