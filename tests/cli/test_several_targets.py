@@ -74,6 +74,22 @@ def test_the_target_to_explain_is_named(run: Path, tmp_path: Path, capsys: pytes
     assert "the model knows no target 'size'; it knows polar, length" in capsys.readouterr().err
 
 
+def test_patterns_are_of_the_target_that_is_named(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = ["patterns", str(run), str(run.parent / "molecules.csv"), "--quiet", "--min-support", "2", "-o"]
+    assert main([*asked, str(tmp_path / "first"), "--select", "top", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["target"] == "polar"
+    assert {pattern["class"] for pattern in found["patterns"]} <= {"yes", "no"}
+    assert found["patterns"]
+    assert main([*asked, str(tmp_path / "value"), "--explain-target", "length", "--select", "top", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["target"] == "length"
+    assert "molecules.csv, length" in (tmp_path / "value" / "index.html").read_text()
+    assert main([*asked, str(tmp_path / "none"), "--explain-target", "size"]) == 2
+    assert "the model knows no target 'size'" in capsys.readouterr().err
+
+
 def test_a_name_that_is_no_column_is_refused_with_those_that_are(tmp_path: Path) -> None:
     table = write_table(tmp_path / "molecules.csv", MOLECULES)
     with pytest.raises(MissingColumnError, match="called 'size'; there are smiles, polar, length"):
@@ -134,7 +150,7 @@ def test_a_sweep_chooses_by_the_mean_over_targets(tmp_path: Path) -> None:
     assert found["test"]["targets"].keys() == {"polar", "length"}
 
 
-@pytest.mark.parametrize("command", ["info", "prepare"])
+@pytest.mark.parametrize("command", ["info"])
 def test_commands_for_one_target_say_so(command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     table = write_table(tmp_path / "molecules.csv", MOLECULES)
     out = [] if command == "info" else ["-o", str(tmp_path / "out")]

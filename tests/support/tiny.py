@@ -22,6 +22,7 @@ from egocnn.train.engines.common import Member
 from egocnn.train.history import History, Report
 from egocnn.train.loop import EngineName, Reports
 from egocnn.train.validation import part_numbers
+from tests.support.samples import sure
 from tests.support.strategies import random_trees
 
 
@@ -153,3 +154,12 @@ def stop_after(epochs: int, error: BaseException | None = None) -> Report:
             raise error or KeyboardInterrupt
 
     return stop
+
+
+def both_targets() -> Graphs:
+    """Alcohols or alkanes, and how many atoms; of every graph one of them is known at least."""
+    graphs = read("compounds:alcohols:sizes=3-9,per_size=4")
+    target = np.stack([sure(graphs.target).astype(np.float64), graphs.node_counts.astype(np.float64)], axis=1)
+    target[2::7, 0], target[4::5, 1] = np.nan, np.nan
+    target[np.isnan(target).all(axis=1), 0] = 0
+    return graphs.replace(target=target, class_names=(), targets=(("kind", graphs.class_names), ("atoms", ())))

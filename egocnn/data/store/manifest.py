@@ -73,6 +73,7 @@ class Manifest:
     node_label_names: tuple[str, ...] = ()
     edge_label_names: tuple[str, ...] = ()
     class_names: tuple[str, ...] = ()
+    targets: tuple[tuple[str, tuple[str, ...]], ...] = ()  # where there are several: name and class names of each
     source: str = ""  # what the graphs were read from
     read: Mapping[str, Any] = field(default_factory=dict)  # with which settings
     columns: Mapping[str, Column]
@@ -85,6 +86,8 @@ class Manifest:
     def to_text(self) -> str:
         """The manifest as JSON, with its own checksum."""
         plain = {"format": FORMAT, "version": VERSION, **asdict(self)}
+        if not self.targets:
+            del plain["targets"]  # as in stores from before there were several
         return json.dumps({**plain, "digest": digest_of_plain(plain)}, indent=1, ensure_ascii=False) + "\n"
 
     @staticmethod
@@ -119,22 +122,30 @@ def _parse(plain: Mapping[str, Any]) -> Manifest:
     for name in NAME_LISTS.values():
         rule(_is_list(plain.get(name), lambda each: isinstance(each, str)), f"{name} must be a list of texts")
         names[name] = tuple(plain[name])
+    targets = plain.get("targets", [])
+    rule(_is_list(targets, _is_target), "targets must be a list of names, each with a list of class names")
+    names["targets"] = tuple((name, tuple(classes)) for name, classes in targets)
     read, source = plain.get("read"), plain.get("source")
     if not isinstance(read, dict) or not isinstance(source, str):
         raise DataError("source and settings of reading must be a text and an object")
-    found = {str(name): _column(str(name), column, sizes) for name, column in columns.items()}
+    tables = {"node_attr", "target"} if targets else {"node_attr"}
+    found = {str(name): _column(str(name), column, sizes, name in tables) for name, column in columns.items()}
     fits = "target" not in found or (found["target"].dtype in WHOLE) == bool(names["class_names"])
     rule(fits, "target must be whole numbers with class_names, or real values without")
+    fits = not targets or ("target" in found and found["target"].shape[1:] == (len(targets),))
+    rule(
+        fits and not (targets and names["class_names"]), f"target must have a column for each of {len(targets)} targets"
+    )
     return Manifest(columns=found, source=source, read=read, **sizes, **names)
 
 
-def _column(name: str, plain: Any, sizes: Mapping[str, int]) -> Column:
+def _column(name: str, plain: Any, sizes: Mapping[str, int], is_table: bool) -> Column:
     rule(name in COLUMNS, f"a column {name[:40]!r}, which no store has")
     rows, kinds = COLUMNS[name]
     is_known = isinstance(plain, dict) and plain.get("dtype") in kinds
     rule(is_known, f"the column {name} must hold one of {', '.join(kinds)}")
     shape, digests = plain.get("shape"), plain.get("digests")
-    fits = isinstance(shape, list) and len(shape) == (2 if name == "node_attr" else 1)
+    fits = isinstance(shape, list) and len(shape) == (2 if is_table else 1)
     rule(fits, f"the column {name} has a shape that does not fit")
     shape = tuple(_size(size, f"{name}: a length") for size in shape)
     unit, _, more = rows.partition(" + ")
@@ -154,6 +165,11 @@ def _size(value: Any, what: str) -> int:
     if type(value) is not int or not 0 <= value < 2**48:
         raise DataError(f"{what} must be a whole number in its range, got {str(value)[:40]!r}")
     return value
+
+
+def _is_target(value: Any) -> bool:
+    is_pair = isinstance(value, list) and [type(each) for each in value] == [str, list]
+    return is_pair and _is_list(value[1], lambda each: isinstance(each, str))
 
 
 def _is_list(value: Any, is_right: Callable[[Any], object]) -> bool:

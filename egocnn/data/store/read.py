@@ -99,10 +99,12 @@ class Store:
             columns: dict[str, Any] = {name: self._rows(name, 0, len(self)) for name in there}
             if "target" in columns:
                 target = columns["target"]
-                missing = np.flatnonzero(target < 0 if self.manifest.class_names else ~np.isfinite(target))
-                for number in missing[:1]:
+                is_missing = target < 0 if self.manifest.class_names else ~np.isfinite(target)
+                is_missing = is_missing.all(axis=1) if self.manifest.targets else is_missing
+                for number in np.flatnonzero(is_missing)[:1]:
                     (names[number],) = self._texts("names", int(number), int(number) + 1)
             columns |= {"names": tuple(names), "class_names": self.manifest.class_names}
+            columns["targets"] = self.manifest.targets
             pointer, empty = np.zeros(len(self) + 1, np.int64), np.zeros(0, np.int32)
             return checked(Graphs(node_ptr=pointer, indptr=pointer[:1], indices=empty, **columns))
 
@@ -124,7 +126,7 @@ class Store:
         return Graphs(node_ptr=node_ptr[first : last + 1] - node, **self._name_lists(), **columns)
 
     def _name_lists(self) -> dict[str, Any]:
-        return {name: getattr(self.manifest, name) for name in NAME_LISTS.values()}
+        return {name: getattr(self.manifest, name) for name in (*NAME_LISTS.values(), "targets")}
 
     def _pointer(self, name: str) -> Ints:
         """Where every graph starts, its counts checked before anything is looked up by them."""

@@ -12,14 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from egocnn.data.graphs import Graphs
-from egocnn.data.schema import EDGE_COLUMNS, GRAPH_COLUMNS, NAME_LISTS, NODE_COLUMNS, rule
+from egocnn.data.schema import EDGE_COLUMNS, GRAPH_COLUMNS, NAME_LISTS, NODE_COLUMNS, Names, rule
 from egocnn.data.store.manifest import CHUNK, COLUMNS, NAME, TEXT, Column, Manifest
 from egocnn.data.subgraphs import recode
 from egocnn.errors import DataError
 from egocnn.files import check_is_no_file, put_folder, scratch, umask
 
 ROWS_AT_ONCE = 1 << 20
-ONE_TARGET = "a store holds graphs with one target; name one with --target"
 GraphColumns = Callable[[], Mapping[str, Any]]  # called at the end: columns with one entry per graph, orders of labels
 
 
@@ -64,6 +63,7 @@ class _Writer:
         self.rows: dict[str, int] = {}
         self.names: dict[str, dict[str, int]] = {name: {} for name in NAME_LISTS}
         self.is_classification: bool | None = None
+        self.targets: tuple[tuple[str, Names], ...] | None = None  # of all portions; None before the first
 
     def add(self, graphs: Graphs) -> None:
         if len(graphs) == 0:
@@ -94,8 +94,9 @@ class _Writer:
 
     def _check_kind(self, graphs: Graphs) -> None:
         """What one portion has, all must have; one without edges need not say what edges are like."""
-        rule(not graphs.targets, ONE_TARGET)
-        if graphs.target is not None:
+        rule(self.targets in (None, graphs.targets), "some of these graphs have other targets, or other classes")
+        self.targets = graphs.targets
+        if graphs.target is not None and not graphs.targets:
             is_same = self.is_classification in (None, graphs.is_classification)
             rule(is_same, "some of these graphs have classes and some have values to predict")
             self.is_classification = graphs.is_classification
@@ -128,10 +129,9 @@ class _Writer:
 
     def finish(self, facts: Mapping[str, Any], source: str, read: Mapping[str, Any]) -> Manifest:
         rule(self.graphs, "no graphs to write")
-        names: dict[str, Any] = {"class_names": tuple(self.names["target"])}
+        names: dict[str, Any] = {"class_names": tuple(self.names["target"]), "targets": self.targets}
         for name in (*GRAPH_COLUMNS, *TEXT):
             if (values := facts.get(name)) is not None:
-                rule(np.ndim(values) == 1, ONE_TARGET)
                 rule(len(values) == self.graphs, f"{len(values)} of {name} for {self.graphs} graphs")
                 self._drop(name)
                 if name in TEXT:
@@ -140,7 +140,7 @@ class _Writer:
                 else:
                     self._append(name, np.asarray(values))
                 if name == "target":
-                    names["class_names"] = tuple(facts.get("class_names", ()))
+                    names |= {kind: tuple(facts.get(kind, ())) for kind in ("class_names", "targets")}
         for name in ("node_label", "edge_label"):
             names[f"{name}_names"] = self._ordered(name, facts.get(f"{name}_names"))
         for name in EDGE_COLUMNS:

@@ -144,8 +144,8 @@ class PlainNetwork(nn.Module):
         self.targets = known.targets_of or (one,)
         self.answers: tuple[str, ...] = ()
         for one in self.targets:
-            own = ("logits", "probabilities") if one.class_names else ("standardised", "value")
-            own = own if len(predictor.networks) == 1 else (*own, "spread")
+            own = ["logits", "probabilities"] if one.class_names else ["standardised", "value"]
+            own += ["spread"] if len(predictor.networks) > 1 else []
             self.answers += tuple(f"{one.name}.{each}" if one.name else each for each in own)
         self.networks = nn.ModuleList(copy.deepcopy(predictor.networks)).cpu().float().eval()
 
@@ -162,9 +162,8 @@ class PlainNetwork(nn.Module):
         outputs: list[Output] = [network(batch) for network in self.networks]
         each = torch.stack([output.output for output in outputs])
         found: list[Tensor] = []
-        for one, own in zip(
-            self.targets, each.split([len(one.class_names) or 1 for one in self.targets], 2), strict=True
-        ):
+        widths = [len(one.class_names) or 1 for one in self.targets]
+        for one, own in zip(self.targets, torch.split(each, widths, dim=2), strict=True):
             answer = own.mean(dim=0)
             value = answer[:, 0].double() * one.target_scale + one.target_mean
             found += [answer, torch.softmax(answer / one.temperature, dim=1) if one.class_names else value]

@@ -151,7 +151,7 @@ class ServedModel:
     def _report(self, graphs: Graphs, job: ExplainJob) -> str:
         """One self-contained HTML page about these graphs."""
         structures, names = self._explain(graphs, job), self.predictor.targets
-        facts = {"target": job.target or names[0]} if names else {}
+        facts: Plain = {"target": job.target or names[0]} if names else {}
         classes = self.predictor.of_target(job.target).class_names
         data = "SMILES typed in" if job.file is None else PurePath(job.file).name
         summary = summarise(structures, model=self.name, data=data, class_names=classes, **facts)

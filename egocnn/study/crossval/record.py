@@ -107,7 +107,9 @@ class CrossValidation:
     fingerprint: str  # digest of data and settings
     machine: str
     versions: dict[str, str]
-    targets: dict[str, dict[str, Any]] = field(default_factory=dict)  # of several each with mean, std and interval
+    targets: dict[str, dict[str, Any]] = field(
+        default_factory=dict
+    )  # of several each with score, mean, std and interval
 
     @staticmethod
     def from_plain(plain: Mapping[str, Any]) -> CrossValidation:
@@ -129,7 +131,8 @@ class CrossValidation:
         yield f"{found} (95% interval of the mean: {low:.4f} to {high:.4f})"
         for name, own in self.targets.items():
             low, high = own["interval"]
-            yield f"  {one_line(name, 60)}: {own['mean']:.4f} ± {own['std']:.4f} ({low:.4f} to {high:.4f})"
+            found = f"{in_words(own['score'])} {own['mean']:.4f} ± {own['std']:.4f}"
+            yield f"  {one_line(name, 60)}: {found} ({low:.4f} to {high:.4f})"
         # a model without weights to start anew is fitted once, whatever the protocol says
         n_runs = max(len(f.runs) for f in self.folds)
         n_restarts = max(len(run.seeds) for f in self.folds for run in f.runs)

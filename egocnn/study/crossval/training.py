@@ -4,7 +4,7 @@ fitted, colour counts and scales too, is fitted on the training part alone; a sp
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import chain, islice
@@ -14,24 +14,28 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from egocnn.config import ModelConfig, TrainConfig
 from egocnn.data.collection import Collection
-from egocnn.encode.encoder import Encoder
-from egocnn.errors import ConfigError, DataError, DivergedError
+from egocnn.errors import ConfigError, DivergedError
 from egocnn.nn.batch import Batchable
 from egocnn.nn.device import choose_device
-from egocnn.nn.predict import predict_each
 from egocnn.study.cluster import library_versions, name_machine, peak_megabytes, run_jobs
 from egocnn.study.crossval.folds import Combine, FoldTask, Protocol, digest_of_folds, make_tasks
 from egocnn.study.crossval.other_models import EGO_CNN, AnyModel, classifier_fold, name_of
 from egocnn.study.crossval.record import SECONDS, CrossValidation, Fold, FoldRun, PartialRecord, fingerprint, state
-from egocnn.study.statistics import summarise
+from egocnn.study.crossval.scoring import (
+    mean_of,
+    predictions_of,
+    predictions_of_each,
+    scores_by_target,
+    summary_of,
+    tested_scores,
+)
 from egocnn.train import recipe
 from egocnn.train.history import History, mean_history
 from egocnn.train.loop import EngineName, Reports, fit
-from egocnn.train.metrics import LOWER_IS_BETTER, OF_BOTH, accuracy, in_words, r2, score_for, scores_of
+from egocnn.train.metrics import LOWER_IS_BETTER, OF_BOTH, score_for
 from egocnn.train.validation import check_targets, with_known_target
 
 
@@ -185,9 +189,9 @@ def _run(settings: FoldSettings, task: FoldTask, restarts: Restarts, parts: Sequ
         raise DivergedError(f"{diverged}; try a smaller --learning-rate")
     if is_averaged:
         every = [[predictions_of(replica, data, device) for replica, _ in restarts] for data in parts]
-        alone = fmean(_mean(by_target([each], tested)) for each in every[0])
-        validation_score = _mean(by_target(every[1], validation))
-        found = _tested(task, by_target(every[0], tested), settings.graphs)
+        alone = fmean(mean_of(by_target([each], tested)) for each in every[0])
+        validation_score = mean_of(by_target(every[1], validation))
+        found = tested_scores(task, by_target(every[0], tested), settings.graphs)
         return FoldRun(**found, validation_score=validation_score, restart=0, seeds=seeds, alone=alone)
     chosen, best, sign = 0, None, -1 if metric in LOWER_IS_BETTER else 1
     for number in sound:
@@ -195,76 +199,20 @@ def _run(settings: FoldSettings, task: FoldTask, restarts: Restarts, parts: Sequ
         epoch = history.best
         assert epoch is not None
         if len(history.of_each) > 1 or metric not in ("", history.monitor):  # all networks together, by the metric
-            own = _mean(by_target([predictions_of(replica, validation, device)], validation))
+            own = mean_of(by_target([predictions_of(replica, validation, device)], validation))
             epoch = replace(epoch, validation_score=sign * own)
         if epoch.beats(best):
             chosen, best = number, epoch
     assert best is not None
     replica, history = restarts[chosen]
     is_one = len(replica.predictor.networks) == 1
-    each = [] if is_one else _of_each(replica, tested, device)
+    each = [] if is_one else predictions_of_each(replica, tested, device)
     return FoldRun(
-        **_tested(task, by_target([predictions_of(replica, tested, device)], tested), settings.graphs),
+        **tested_scores(task, by_target([predictions_of(replica, tested, device)], tested), settings.graphs),
         validation_score=sign * best.validation_score, restart=chosen + 1, seeds=seeds,
         best_epoch=best.epoch if is_one else None, epochs=len(history.epochs),
-        alone=None if is_one else fmean(_mean(by_target([one], tested)) for one in each),
+        alone=None if is_one else fmean(mean_of(by_target([one], tested)) for one in each),
     )  # fmt: skip
-
-
-def _mean(scores: Mapping[str, float]) -> float:
-    return fmean(scores.values())
-
-
-def _tested(task: FoldTask, scores: Mapping[str, float], graphs: Collection) -> dict[str, Any]:
-    """The scores of the tested graphs; refused where they lack a target, as folds are compared by the mean over all."""
-    for name in graphs.outline.target_names:
-        if name not in scores:
-            where = f"of none of the {len(task.tested)} graphs that fold {task.fold} tests"
-            raise DataError(f"target {name} is known {where}; fewer --folds or a larger --validation may help")
-    return {"score": _mean(scores), "targets": {name: score for name, score in scores.items() if name}}
-
-
-def predictions_of(replica: recipe.Replica, data: Batchable, device: torch.device) -> Tensor:
-    """(G, C) probabilities, or (G, 1) standardised values, of the mean of the networks' outputs; of several targets
-    these side by side"""
-    return _of_each(replica, data, device, mean=True)[0]
-
-
-def _of_each(replica: recipe.Replica, data: Batchable, device: torch.device, *, mean: bool = False) -> list[Tensor]:
-    outputs = predict_each([network.to(device) for network in replica.predictor.networks], data).double()
-    several = [outputs.mean(dim=0)] if mean else [*outputs]
-    widths = replica.predictor.networks[0].widths or (replica.predictor.n_outputs,)
-    blocks = ([torch.softmax(own, 1) if own.shape[1] > 1 else own for own in each.split(widths, 1)] for each in several)
-    return [torch.cat(each, dim=1) for each in blocks]
-
-
-def scores_by_target(
-    predictions: Sequence[Tensor], data: Batchable, *, metric: str, encoder: Encoder
-) -> dict[str, float]:
-    """:func:`score_of` every target by its name, over the graphs where it is known, if any; of a single one as ''"""
-    assert data.target is not None
-    if not encoder.targets_of:
-        return {"": score_of(predictions, data.target, metric, encoder.target_scale)}
-    found, first = {}, 0
-    for one, values in zip(encoder.targets_of, data.target.T, strict=True):
-        known, width = ~values.isnan(), len(one.class_names) or 1
-        own, truth = [each[known, first : first + width] for each in predictions], values[known]
-        if len(truth):
-            found[one.name] = score_of(own, truth.long() if one.class_names else truth, metric, one.target_scale)
-        first += width
-    return found
-
-
-def score_of(predictions: Sequence[Tensor], target: Tensor, metric: str = "", scale: float = 1.0) -> float:
-    """Accuracy, or R², or what ``metric`` names, of the mean of several predictions; ``scale``: of standard values"""
-    together = torch.stack(list(predictions)).mean(dim=0)
-    if metric in ("", "accuracy", "r2", OF_BOTH):
-        return accuracy(together, target) if together.shape[1] > 1 else r2(together[:, 0], target.double())
-    found = scores_of((together if together.shape[1] > 1 else together[:, 0]).cpu().numpy(), target.cpu().numpy())
-    if metric not in found:
-        alike = f"where all {len(target)} graphs of a fold or its validation part are alike"
-        raise DataError(f"{in_words(metric)} says nothing {alike}; fewer --folds or a larger --validation may help")
-    return found[metric] * (scale if metric in ("rmse", "mae") else 1)
 
 
 def cross_validate(
@@ -331,17 +279,16 @@ def cross_validate(
         name: max((value for fold in done if (value := getattr(fold, name)) is not None), default=None)
         for name in ("parameters", "peak_megabytes")
     }
-    bounds = {} if metric in LOWER_IS_BETTER else {"most": 1.0}
-    if metric not in ("r2", "spearman", "mcc", OF_BOTH):
-        bounds["least"] = 0.0
+    usual = {True: "accuracy", False: "r2"}
+    each = [(name, usual[bool(names)] if metric == OF_BOTH else metric) for name, names in graphs.outline.targets]
     record = CrossValidation(
         model=name_of(model), data=data, protocol=protocol.name, score=metric,
-        **asdict(summarise([fold.score for fold in done], **bounds)), folds=tuple(done),
+        **summary_of([fold.score for fold in done], metric), folds=tuple(done),
         seconds=partial.seconds + time.perf_counter() - started,
         **{name: sum(getattr(fold, name) for fold in done) for name in SECONDS}, **largest, seed=train.seed,
         restarts=protocol.restarts, runs=protocol.runs, stacked=stacked, settings=settings, split=split,
         fingerprint=partial.fingerprint, machine=name_machine(device, ray), versions=library_versions(),
-        targets={name: asdict(summarise([fold.targets[name] for fold in done], **bounds)) for name in done[0].targets},
+        targets={name: {"score": own, **summary_of([fold.targets[name] for fold in done], own)} for name, own in each},
     )  # fmt: skip
     partial.finish(record)
     return record

@@ -21,7 +21,7 @@ from egocnn.errors import DataError
 from egocnn.show.streaming import prepare
 from tests.support.samples import as_list, assert_equal, molecules, one_graph, refusal, written
 from tests.support.strategies import random_graphs
-from tests.support.tiny import alcohols, names_in, oxygens, write_table
+from tests.support.tiny import alcohols, both_targets, names_in, oxygens, write_table
 from tests.support.writers import write_jsonlines
 
 
@@ -44,7 +44,11 @@ def test_a_store_holds_the_same_graphs_whatever_portions_it_is_written_and_read_
             start += len(portion)
 
 
-@pytest.mark.parametrize("graphs", [molecules(), alcohols(), oxygens()], ids=["all columns", "classes", "values"])
+@pytest.mark.parametrize(
+    "graphs",
+    [molecules(), alcohols(), oxygens(), both_targets()],
+    ids=["all columns", "classes", "values", "several targets"],
+)
 def test_every_kind_of_column_comes_back(graphs: Graphs, tmp_path: Path) -> None:
     manifest = write_store([graphs], tmp_path / "store", source="here", read={"target": "y"})
     assert_equal(read(tmp_path / "store"), graphs)
@@ -98,6 +102,7 @@ def test_portions_that_do_not_fit_together_are_refused_and_nothing_is_left(tmp_p
         "have node_label, those before do not": [plain, labelled],
         "2 attributes per node after 3": [one_graph(1, [], node_attr=[[1.0] * width]) for width in (3, 2)],
         "classes and some have values": [alcohols().replace(group=None, part=None), oxygens()],
+        "other targets, or other classes": [both_targets(), both_targets().of_target("kind")],
         "no graphs to write": [],
     }.items():
         with pytest.raises(DataError, match=message):
@@ -284,6 +289,22 @@ def test_a_table_of_smiles_or_an_sdf_in_portions_is_the_file_whole(tmp_path: Pat
     check_same(write_table(tmp_path, "smiles\tlabel\nCC\t1\nOCC\t2\nCCO\t2\n", "it.tsv"))
     path = write_table(tmp_path, "smiles\nC\nc1ccc\n")
     assert "row 2: SMILES 'c1ccc' does not parse" in refusal(prepare, str(path), tmp_path / "other", ReadConfig())
+
+
+def test_several_targets_with_gaps_come_back_from_tables_and_lines(tmp_path: Path) -> None:
+    (tmp_path / "few.csv").write_text("smiles,toxic,logp\nCCO,yes,0.5\nCC,,1.5\nCCN,no,NA\nC,,\n")
+    known: list[dict[str, Any]] = [{"toxic": "yes", "logp": 0.5}, {"logp": 1}, {"toxic": "no"}]
+    lines = [{"nodes": 2, "edges": [[0, 1]], **own} for own in known]
+    (tmp_path / "few.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    for name in ("few.csv", "few.jsonl"):
+        config = ReadConfig(target="toxic,logp")
+        prepare(str(tmp_path / name), tmp_path / f"{name}.store", config)
+        graphs = read(tmp_path / f"{name}.store")
+        assert_equal(graphs, read(tmp_path / name, config))
+        assert graphs.targets == (("toxic", ("no", "yes")), ("logp", ()))
+    again = prepare(str(tmp_path / "few.csv.store"), tmp_path / "again", ReadConfig(), limit=2)
+    assert (again.graphs, again.targets) == (2, graphs.targets)
+    assert Store.open(tmp_path / "few.csv.store").outline().names == ("", "", "", "4")  # of which nothing is known
 
 
 def test_other_sources_are_read_whole(tmp_path: Path) -> None:

@@ -107,6 +107,11 @@ HOSTILE: dict[str, tuple[Change, str]] = {
     "no checksums": (set_column("indices", digests=[]), "0 checksums for the 44 bytes of indices"),
     "other checksums": (set_column("indices", digests=[7]), "the checksums of indices are not such"),
     "names that are no texts": (lambda plain: plain.update(class_names=[1, 2]), "must be a list of texts"),
+    "targets that are none": (lambda plain: plain.update(targets=[["a", 1]]), "targets must be a list of names"),
+    "targets without a table": (
+        lambda plain: plain.update(targets=[["a", []]]),
+        "target has a shape that does not fit",
+    ),
     "no class names": (lambda plain: plain.update(class_names=[]), "target must be whole numbers with class_names"),
     "too few label names": (lambda plain: plain.update(node_label_names=["O"]), "node_label out of range"),
     "half a surrogate pair": (lambda plain: plain.update(source="\ud800"), "damaged"),

@@ -19,7 +19,7 @@ from egocnn.data.graphs import Graphs
 from egocnn.encode.batch import EncodedGraphs
 from egocnn.encode.encoder import Encoder, TargetScale
 from egocnn.errors import ConfigError, DataError
-from egocnn.study.crossval import CrossValidation, Protocol, cross_validate, read_record, training
+from egocnn.study.crossval import CrossValidation, Protocol, cross_validate, read_record, scoring, training
 from egocnn.study.crossval.folds import Combine, FoldTask, fold_numbers, make_tasks
 from egocnn.train.metrics import test_scores as scores_of
 from egocnn.train.recipe import Replica, learn
@@ -122,7 +122,7 @@ def test_nothing_is_fitted_on_graphs_that_are_tested_or_choose(monkeypatch: pyte
 def test_the_test_fold_is_looked_at_once_by_the_best_restart(monkeypatch: pytest.MonkeyPatch) -> None:
     looks: list[int] = []
 
-    plain = training.predictions_of
+    plain = scoring.predictions_of
 
     def spy(replica: Replica, data: EncodedGraphs, device: torch.device) -> Tensor:
         looks.append(len(data))
@@ -208,8 +208,8 @@ def test_the_score_of_several_is_that_of_their_mean_and_not_of_a_vote() -> None:
     sure, unsure = [0.95, 0.05], [0.4, 0.6]
     said = [torch.tensor([own, [0.5, 0.5], [0.0, 1.0]]).double() for own in (sure, unsure, unsure)]
     target = torch.tensor([0, 0, 0])
-    assert training.score_of(said, target) == pytest.approx(2 / 3)  # a vote would lose the first graph
-    assert [training.score_of([each], target) for each in said] == pytest.approx([2 / 3, 1 / 3, 1 / 3])
+    assert scoring.score_of(said, target) == pytest.approx(2 / 3)  # a vote would lose the first graph
+    assert [scoring.score_of([each], target) for each in said] == pytest.approx([2 / 3, 1 / 3, 1 / 3])
 
 
 # ── cross-validation ──────────────────────────────────────────────────────────────────────────────
@@ -222,7 +222,7 @@ def test_averaged_restarts_score_what_their_mean_probabilities_say(
     graphs, protocol = trees(), Protocol(folds=3, runs=2, restarts=3, combine="average")
     target = torch.tensor(as_list(graphs.target))
     said: list[tuple[int, int, Tensor]] = []
-    plain = training.predictions_of
+    plain = scoring.predictions_of
 
     def spy(replica: Replica, data: EncodedGraphs, device: torch.device) -> Tensor:
         said.append((replica.seeds[0], len(data), plain(replica, data, device)))
@@ -346,7 +346,7 @@ def test_a_score_that_is_undefined_is_refused_and_not_made_up() -> None:
     graphs = alcohols()
     data = Encoder.fit(graphs, MODEL).apply(graphs[sure(graphs.target) == 0], MODEL)
     with pytest.raises(DataError, match="ROC AUC says nothing where all 16 graphs of a fold"):
-        training.score_of([torch.full((len(data), 2), 0.5)], sure(data.target), "roc_auc")
+        scoring.score_of([torch.full((len(data), 2), 0.5)], sure(data.target), "roc_auc")
 
 
 def test_a_target_is_scored_where_it_is_known_and_refused_where_that_is_nowhere() -> None:
@@ -357,7 +357,7 @@ def test_a_target_is_scored_where_it_is_known_and_refused_where_that_is_nowhere(
     data = Encoder.fit(graphs, MODEL).apply(graphs[:4], MODEL)
     data = replace(data, target=torch.tensor([[0, 1.0], [1, nan], [nan, -1.0], [1, nan]]))
     said = torch.tensor([[0.9, 0.1, 1.5], [0.2, 0.8, 9.0], [0.5, 0.5, -1.0], [0.7, 0.3, 9.0]])
-    found = training.scores_by_target([said], data, metric="accuracy_and_r2", encoder=encoder)
+    found = scoring.scores_by_target([said], data, metric="accuracy_and_r2", encoder=encoder)
     assert found == {"kind": pytest.approx(2 / 3), "size": pytest.approx(1 - 0.25 / 2)}
     target = np.stack([np.where(np.arange(len(graphs)) < 5, sure(graphs.target), nan), graphs.node_counts], axis=1)
     graphs = graphs.replace(target=target, class_names=(), targets=(("kind", graphs.class_names), ("size", ())))

@@ -34,6 +34,7 @@ from tests.support.tiny import (
     FLAGS,
     SIZES,
     alcohols,
+    both_targets,
     names_in,
     plain_model,
     plain_train,
@@ -94,6 +95,16 @@ def assert_same_run(one: Path, other: Path) -> None:
     plain = [json.loads((folder / "config.json").read_text()) for folder in (one, other)]
     for name in ("model", "encoder", "temperature"):
         assert plain[0][name] == plain[1][name]
+
+
+def test_several_targets_with_gaps_are_learned_from_a_store_as_from_memory_bit_for_bit(tmp_path: Path) -> None:
+    model, graphs = plain_model(**SIZES), both_targets()
+    on_disk = stored(graphs, tmp_path / "store")
+    train_run(on_disk, tmp_path / "disk", model, TRAIN)
+    train_run(read(tmp_path / "store"), tmp_path / "memory", model, TRAIN)
+    assert_same_run(tmp_path / "disk", tmp_path / "memory")
+    found, usual = (cross_validate(each, model, TRAIN, folds=2).folds for each in (on_disk, graphs))
+    assert [fold.targets for fold in found] == [fold.targets for fold in usual]
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 import torch
 
-import egocnn
 from egocnn.config import ExplainConfig, ModelConfig, TrainConfig
 from egocnn.data.graphs import Graphs
 from egocnn.errors import ConfigError, DataError
@@ -17,18 +16,10 @@ from egocnn.train.metrics import SeveralTargets, loss_of, scores_by_target
 from egocnn.train.recipe import learn
 from egocnn.train.run import train_run
 from tests.support.samples import sure
+from tests.support.tiny import both_targets
 
 SMALL = ModelConfig(width=8, depth=1, hidden=8)
 QUICK = TrainConfig(epochs=2, networks=2, device="cpu")
-
-
-def both_targets() -> Graphs:
-    """Alcohols or alkanes, and how many atoms; of every graph one of them is known at least."""
-    graphs = egocnn.read("compounds:alcohols:sizes=3-9,per_size=4")
-    target = np.stack([sure(graphs.target).astype(np.float64), graphs.node_counts.astype(np.float64)], axis=1)
-    target[2::7, 0], target[4::5, 1] = np.nan, np.nan
-    target[np.isnan(target).all(axis=1), 0] = 0
-    return graphs.replace(target=target, class_names=(), targets=(("kind", graphs.class_names), ("atoms", ())))
 
 
 @pytest.fixture(scope="module")

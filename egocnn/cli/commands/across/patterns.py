@@ -39,8 +39,15 @@ def patterns(options: Options) -> None:
     count, run = len(graphs), options.run_folder
     structures = list(find_structures(options, model, graphs, run_folder=run, fidelity=False))
     found = find_patterns(structures, min_support=options.min_support, most=options.most, data=Path(options.data).stem)
-    page = write_patterns(found, options.out, title=f"Patterns in {Path(options.data).name}")
-    plain = {"graphs": count, "page": str(page), "patterns": [pattern.to_plain() for pattern in found]}
+    target = (options.explain_target or model.targets[0]) if model.targets else None
+    title = f"Patterns in {Path(options.data).name}{f', {target}' if target else ''}"
+    page = write_patterns(found, options.out, title=title)
+    plain = {
+        "graphs": count,
+        "target": target,
+        "page": str(page),
+        "patterns": [pattern.to_plain() for pattern in found],
+    }
     print_result(options, plain, [*console_lines(found, structures), f"{count} graphs: open {page}"])
 
 

@@ -1,0 +1,88 @@
+"""Trained networks and tested graphs -> predictions, their scores by target, and the summary of those of all folds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from statistics import fmean
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from egocnn.data.collection import Collection
+from egocnn.encode.encoder import Encoder
+from egocnn.errors import DataError
+from egocnn.nn.batch import Batchable
+from egocnn.nn.predict import predict_each
+from egocnn.study.crossval.folds import FoldTask
+from egocnn.study.statistics import summarise
+from egocnn.train import recipe
+from egocnn.train.metrics import LOWER_IS_BETTER, OF_BOTH, accuracy, in_words, r2, scores_of
+
+
+def mean_of(scores: Mapping[str, float]) -> float:
+    """Over all targets."""
+    return fmean(scores.values())
+
+
+def tested_scores(task: FoldTask, scores: Mapping[str, float], graphs: Collection) -> dict[str, Any]:
+    """The scores of the tested graphs; refused where they lack a target, as folds are compared by the mean over all."""
+    for name in graphs.outline.target_names:
+        if name not in scores:
+            where = f"of none of the {len(task.tested)} graphs that fold {task.fold} tests"
+            raise DataError(f"target {name} is known {where}; fewer --folds or a larger --validation may help")
+    return {"score": mean_of(scores), "targets": {name: score for name, score in scores.items() if name}}
+
+
+def predictions_of(replica: recipe.Replica, data: Batchable, device: torch.device) -> Tensor:
+    """(G, C) probabilities, or (G, 1) standardised values, of the mean of the networks' outputs; of several targets
+    these side by side"""
+    return predictions_of_each(replica, data, device, mean=True)[0]
+
+
+def predictions_of_each(
+    replica: recipe.Replica, data: Batchable, device: torch.device, *, mean: bool = False
+) -> list[Tensor]:
+    """The same of every network, or of their mean alone."""
+    outputs = predict_each([network.to(device) for network in replica.predictor.networks], data).double()
+    several = [outputs.mean(dim=0)] if mean else [*outputs]
+    widths = replica.predictor.networks[0].widths or (replica.predictor.n_outputs,)
+    blocks = ([torch.softmax(own, 1) if own.shape[1] > 1 else own for own in each.split(widths, 1)] for each in several)
+    return [torch.cat(each, dim=1) for each in blocks]
+
+
+def scores_by_target(
+    predictions: Sequence[Tensor], data: Batchable, *, metric: str, encoder: Encoder
+) -> dict[str, float]:
+    """:func:`score_of` every target by its name, over the graphs where it is known, if any; of a single one as ''"""
+    assert data.target is not None
+    if not encoder.targets_of:
+        return {"": score_of(predictions, data.target, metric, encoder.target_scale)}
+    found, first = {}, 0
+    for one, values in zip(encoder.targets_of, data.target.T, strict=True):
+        known, width = ~values.isnan(), len(one.class_names) or 1
+        own, truth = [each[known, first : first + width] for each in predictions], values[known]
+        if len(truth):
+            found[one.name] = score_of(own, truth.long() if one.class_names else truth, metric, one.target_scale)
+        first += width
+    return found
+
+
+def score_of(predictions: Sequence[Tensor], target: Tensor, metric: str = "", scale: float = 1.0) -> float:
+    """Accuracy, or R², or what ``metric`` names, of the mean of several predictions; ``scale``: of standard values"""
+    together = torch.stack(list(predictions)).mean(dim=0)
+    if metric in ("", "accuracy", "r2", OF_BOTH):
+        return accuracy(together, target) if together.shape[1] > 1 else r2(together[:, 0], target.double())
+    found = scores_of((together if together.shape[1] > 1 else together[:, 0]).cpu().numpy(), target.cpu().numpy())
+    if metric not in found:
+        alike = f"where all {len(target)} graphs of a fold or its validation part are alike"
+        raise DataError(f"{in_words(metric)} says nothing {alike}; fewer --folds or a larger --validation may help")
+    return found[metric] * (scale if metric in ("rmse", "mae") else 1)
+
+
+def summary_of(scores: Sequence[float], metric: str) -> dict[str, Any]:
+    """Mean, std and interval, which stays within what the score can be."""
+    bounds = {} if metric in LOWER_IS_BETTER else {"most": 1.0}
+    bounds |= {} if metric in ("r2", "spearman", "mcc", OF_BOTH) else {"least": 0.0}
+    return asdict(summarise(scores, **bounds))
