@@ -22,7 +22,7 @@ from unittest.mock import patch
 import torch
 from joblib import Parallel, delayed, parallel_config
 
-from egocnn.config import PRESETS, TrainConfig
+from egocnn.config import PRESETS, Device, TrainConfig
 from egocnn.explain.additive import integrated_gradients
 from egocnn.explain.selection.pieces import BETWEEN
 from egocnn.files import write_json
@@ -40,7 +40,7 @@ WAYS = [(divided, between) for divided in (False, True) for between in (0, 1, 2,
 
 
 def score_choices(
-    tasks: Path, out: Path, *, work: Path, device: str, jobs: int, command: str, say: Callable[[str], None]
+    tasks: Path, out: Path, *, work: Path, device: Device, jobs: int, command: str, say: Callable[[str], None]
 ) -> None:
     """Write the mean score of every way over the tasks of the choosing half, and those of every task."""
     names = [name for name, info in read_index(tasks).items() if info.half == "choosing"]
@@ -59,7 +59,7 @@ def score_choices(
     write_json(out, {**record, "command": command, **circumstances(device=device)})
 
 
-def _train(tasks: Path, name: str, folder: Path, device: str) -> None:
+def _train(tasks: Path, name: str, folder: Path, device: Device) -> None:
     if not (folder / "config.json").exists():
         preset = PRESETS["default"]
         model, _ = learn(load(tasks, name)[0], preset.model, replace(preset.train, device=device))
