@@ -2,6 +2,7 @@
 
 import errno
 import os
+import shutil
 from pathlib import Path
 from typing import NoReturn
 
@@ -10,7 +11,7 @@ import torch
 
 from egocnn.cli import main
 from tests.support.commands import SHORT, Run, check_refused
-from tests.support.tiny import ALCOHOLS, SMILES_TABLE, names_in, write_table
+from tests.support.tiny import ALCOHOLS, SMILES_TABLE, contents, names_in, write_table
 
 
 @pytest.mark.parametrize(
@@ -111,6 +112,36 @@ def test_predictions_never_replace_the_data(run: Run, alcohol_run: Path, tmp_pat
     assert table.read_text() == SMILES_TABLE
 
 
+def test_nothing_is_written_into_a_run_folder_a_store_or_the_folder_of_the_data(
+    run: Run, alcohol_run: Path, tmp_path: Path
+) -> None:
+    store, link, own = tmp_path / "a.store", tmp_path / "link.csv", shutil.copytree(alcohol_run, tmp_path / "run")
+    assert run("prepare", ALCOHOLS, "-o", store)[0] == 0
+    link.symlink_to(own / "test_predictions.csv")
+    before = contents(tmp_path)
+    folds = ["crossval", ALCOHOLS, "--folds", 2, *SHORT, "--overwrite"]
+    for words, out in (
+        (["predict", own, ALCOHOLS], own / "p.csv"),
+        (["predict", own, ALCOHOLS], link),
+        (["export", own], own / "model.onnx"),
+        (folds, own / "metrics.json"),
+        (["explain", own, ALCOHOLS], own / "report"),
+        (["patterns", own, ALCOHOLS], own),
+        (["sweep", ALCOHOLS, "--over", "width=4", *SHORT], own / "deep" / "sweep"),
+        (["prepare", ALCOHOLS, "--overwrite"], own),
+        (["train", ALCOHOLS, *SHORT, "--overwrite"], own / "again"),
+    ):
+        check_refused(run, f"{own}: is a run folder; write to another folder", *words, "-o", out)
+    for words in (["train", ALCOHOLS, *SHORT, "--overwrite"], ["explain", own, ALCOHOLS]):
+        check_refused(run, f"{store}: is a store; write to another folder", *words, "-o", store)
+    graphs = tmp_path / "SET"
+    graphs.mkdir()
+    (graphs / "SET_A.txt").touch()
+    wanted = "p.csv: is in the folder of the data to be read; name another file to write"
+    check_refused(run, wanted, "predict", own, graphs, "-o", graphs / "p.csv")
+    assert {name: value for name, value in contents(tmp_path).items() if "SET" not in str(name)} == before
+
+
 # ── run folders ───────────────────────────────────────────────────────────────────────────────────
 
 
@@ -172,3 +203,11 @@ def test_a_full_disk_is_told_by_the_folder_that_was_typed(
     check_refused(
         run, "egocnn: report: No space left on device", "explain", alcohol_run, ALCOHOLS, "-o", "report", "--quiet"
     )
+
+
+def test_a_pipe_in_place_of_settings_splits_or_a_record_is_refused_and_not_waited_for(run: Run, tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    folds = ["crossval", ALCOHOLS, *SHORT]
+    for words in (["--config", pipe], ["--against", pipe], ["--protocol", "fair", "--splits", pipe]):
+        check_refused(run, "is a pipe or a device, not a file", *folds, *words)
