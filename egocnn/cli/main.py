@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from egocnn.cli.arguments import build_parser
 from egocnn.cli.commands import find_command
 from egocnn.cli.options import spell_out
-from egocnn.cli.output import check_out
+from egocnn.cli.output import check_out, print_remark
 from egocnn.cli.settings import loaded_settings
 from egocnn.config import ModelConfig
 from egocnn.errors import EgoCNNError
@@ -46,7 +46,7 @@ def main(words: Sequence[str] | None = None) -> int:
             raise
         if options.debug:
             traceback.print_exc()
-        print(f"egocnn: {reason}", file=sys.stderr)
+        print_remark(f"egocnn: {reason}")
         return 2
     return 0
 

@@ -20,8 +20,10 @@ def print_result(options: Options, plain: Any, lines: Iterable[str]) -> None:
 
 
 def print_remark(text: str) -> None:
-    """On stderr, at once."""
-    print(text, file=sys.stderr, flush=True)
+    """On stderr, at once, fit for a terminal: names of files may hold escape codes, too."""
+    from egocnn.data.sources.text import one_line
+
+    print(one_line(text, 2000), file=sys.stderr, flush=True)
 
 
 def remarks(options: Options) -> Callable[[str], None]:

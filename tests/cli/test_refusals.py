@@ -176,6 +176,12 @@ def test_a_defect_of_egocnn_itself_shows_its_traceback(monkeypatch: pytest.Monke
         main(["info", ALCOHOLS])
 
 
+def test_escape_codes_in_names_of_files_never_reach_the_terminal(run: Run, tmp_path: Path) -> None:
+    for place in ("\x1b[31mrun", "new\x1b[31m"):
+        check_refused(run, "\\x1b[31m", "predict", tmp_path / place, ALCOHOLS, "-o", tmp_path / "p.csv")
+    assert "\x1b" not in run("predict", tmp_path / "\x1b[31mrun", ALCOHOLS, "-o", tmp_path / "p.csv")[2]
+
+
 def test_escape_codes_in_names_never_reach_the_terminal(run: Run, tmp_path: Path) -> None:
     table = tmp_path / "evil.csv"
     table.write_text(
