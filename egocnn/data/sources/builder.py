@@ -329,7 +329,7 @@ def encode_targets(
         target = np.array([math.nan if text is None else number_of(text) for text in texts], np.float64)
         guess, names = "numbers to predict; --task classification for classes", ()
     if task == "auto":
-        log.info("%s: %s", where, guess)
+        log.info("%s: %s", one_line(where), guess)
     return target, names
 
 
