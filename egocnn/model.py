@@ -33,7 +33,7 @@ from egocnn.encode.colours import COUNTED_ROUNDS
 from egocnn.encode.degrees import NAMES, PROFILE
 from egocnn.encode.encoder import Encoder
 from egocnn.errors import ConfigError, DataError, EgoCNNError, RunError
-from egocnn.files import digest_of_file, digest_of_plain, regular, replacing, to_json
+from egocnn.files import check_is_no_file, digest_of_file, digest_of_plain, regular, replacing, to_json
 from egocnn.nn.device import choose_device
 from egocnn.nn.model import EgoCNN, Output, alone
 from egocnn.nn.predict import predict_each
@@ -210,7 +210,7 @@ class Model:
 
     def save(self, folder: str | Path) -> None:
         """Write ``config.json`` and ``model.safetensors`` of a run folder."""
-        folder = Path(folder)
+        check_is_no_file(folder := Path(folder), RunError)
         arrays = {
             f"networks.{r}.{name}": value.cpu().numpy()
             for r, network in enumerate(self.networks)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from egocnn.cli.options import Options, from_options
-from egocnn.cli.output import check_place, print_result, remarks
+from egocnn.cli.output import print_result, remarks
 from egocnn.config import ReadConfig
 from egocnn.errors import ConfigError, MissingColumnError
 
@@ -95,7 +95,6 @@ def answer_shards(options: Options, model: Model, shards: list[Path], settings: 
 
     if options.limit is not None:
         raise ConfigError("--limit is for one file, not for a folder of shards")
-    check_place(options.out)
     said, part = said_settings(options, model), split_and_part(options)[1]
     about = {"command": options.command, "model": model_digest(options.run_folder)}
     about["settings"] = {**said, "part": part, **settings}

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from egocnn.cli.arguments import build_parser
 from egocnn.cli.commands import find_command
 from egocnn.cli.options import spell_out
+from egocnn.cli.output import check_out, print_remark
 from egocnn.cli.settings import loaded_settings
 from egocnn.config import ModelConfig
 from egocnn.errors import EgoCNNError
@@ -31,6 +32,7 @@ def main(words: Sequence[str] | None = None) -> int:
     try:
         if options.command != "train":
             only_for_train(options.command)
+        check_out(options)
         find_command(options.command)[1](with_settings(options, words))
         print(end="", flush=True)
     except BrokenPipeError:  # the reader of our output has gone: not our error
@@ -44,7 +46,7 @@ def main(words: Sequence[str] | None = None) -> int:
             raise
         if options.debug:
             traceback.print_exc()
-        print(f"egocnn: {reason}", file=sys.stderr)
+        print_remark(f"egocnn: {reason}")
         return 2
     return 0
 

@@ -20,8 +20,10 @@ def print_result(options: Options, plain: Any, lines: Iterable[str]) -> None:
 
 
 def print_remark(text: str) -> None:
-    """On stderr, at once."""
-    print(text, file=sys.stderr, flush=True)
+    """On stderr, at once, fit for a terminal: names of files may hold escape codes, too."""
+    from egocnn.data.sources.text import one_line
+
+    print(one_line(text, 2000), file=sys.stderr, flush=True)
 
 
 def remarks(options: Options) -> Callable[[str], None]:
@@ -58,13 +60,20 @@ def check_table(path: Path, data: str) -> None:
     check_format(path)
     if not path.parent.exists():
         raise DataError(f"{path.parent}: no such folder; make it, or name another file to write")
-    check_place(path.parent)
+    if Path(data).is_dir() and Path(data).resolve() in path.resolve().parents:
+        raise DataError(f"{path}: is in the folder of the data to be read; name another file to write")
 
 
-def check_place(folder: Path) -> None:
+def check_out(options: Options) -> None:
     """Refuse to write into a run folder or a store: what is there is sealed, and may be replaced as a whole."""
     from egocnn.data.store import is_store
 
-    for place in (folder.absolute(), *folder.absolute().parents):
-        if is_store(place) or all((place / name).is_file() for name in ("config.json", "model.safetensors")):
-            raise DataError(f"{place}: is a {'store' if is_store(place) else 'run folder'}; write to another folder")
+    if getattr(options, "out", None) is None:
+        return
+    out = options.out.resolve()
+    for place in (out, *out.parents):
+        is_run = all((place / name).is_file() for name in ("config.json", "model.safetensors"))
+        kind = "store" if is_store(place) else "run folder" if is_run else None
+        own = {"train": "run folder", "prepare": "store"}.get(options.command) if place == out else None
+        if kind not in (None, own):
+            raise DataError(f"{place}: is a {kind}; write to another folder")

@@ -14,6 +14,7 @@ from typing import Any, get_type_hints
 from egocnn.cli.options import Options, from_options
 from egocnn.config import PRESETS, ExplainConfig, ModelConfig, ReadConfig, TrainConfig, check_fields
 from egocnn.errors import ConfigError
+from egocnn.files import regular
 
 FILE = "settings.toml"  # What the settings are called in a run folder.
 
@@ -77,7 +78,7 @@ def used_settings(options: Options) -> Sections:
 def read_settings(path: Path) -> Sections:
     """The settings of a TOML file, each as its record holds it; an error names the file and the setting."""
     try:
-        plain = tomllib.loads(path.read_bytes().decode("utf-8"))
+        plain = tomllib.loads(regular(path).read_bytes().decode("utf-8"))
     except (ValueError, RecursionError) as error:
         raise ConfigError(f"{path}: is not TOML ({error})") from None
     for name, section in plain.items():

@@ -176,13 +176,15 @@ def _from_objects(source: Any, config: ReadConfig) -> Graphs:
         return from_frame(source, config)
     items = _items(source)
     kinds = [next((name for name, (is_one, _) in KINDS.items() if is_one(item)), None) for item in items]
-    if kinds[0] is None:
+    first = next((i for i, kind in enumerate(kinds) if kind is not None), None)
+    if first is None:
         types = ", ".join(sorted({type(item).__name__ for item in items})[:5])
         raise DataError(f"a sequence of {types} is not a source of graphs; {ACCEPTED}")
     for i, kind in enumerate(kinds):
-        if kind != kinds[0]:
-            raise DataError(f"item {i} is {kind or short(items[i])} and item 0 {kinds[0]}; all must be of one kind")
-    return KINDS[kinds[0]][1](items, config)
+        if kind != kinds[first]:
+            other = f"item {i} is {kind or short(items[i])} and item {first} {kinds[first]}"
+            raise DataError(f"{other}; all must be of one kind")
+    return KINDS[str(kinds[first])][1](items, config)
 
 
 def targets_inside(source: Any, config: ReadConfig) -> Any | None:

@@ -168,7 +168,8 @@ def checked(graphs: Graphs) -> Graphs:
         fits = bool((np.abs(graphs.node_attr) <= LARGEST).all())  # NaN does not
         rule(fits, f"node_attr must be finite numbers of at most {LARGEST:.2g}")
     if graphs.edge_weight is not None:
-        rule(np.isfinite(graphs.edge_weight).all(), "edge_weight must be finite")
+        fits = bool((np.abs(graphs.edge_weight) <= LARGEST).all())
+        rule(fits, f"edge_weight must be finite numbers of at most {LARGEST:.2g}")
     if len(indices):
         node, owner = graphs.entry_node, graphs.graph_of
         rule((owner[node] == owner[indices]).all(), "an edge must stay inside one graph")

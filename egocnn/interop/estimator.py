@@ -163,6 +163,11 @@ class Estimator(BaseEstimator):
         found = read_as_trained(graphs, model, **({"task": "auto"} if is_any else {}))
         return check_familiar(model.encoder, found) if asked else found
 
+    def _given(self, y: Any) -> Any:
+        """The same, None where it names the column that the model was trained on: graphs bring that along."""
+        is_name = isinstance(y, str) and y == self._fitted.about.get("read", {}).get("target")
+        return None if is_name else y
+
     @property
     def _fitted(self) -> Model:
         if not hasattr(self, "model_"):

@@ -94,13 +94,14 @@ class EgoCNNClassifier(ClassifierMixin, Estimator):
 
         Arguments:
             graphs: Anything that :func:`egocnn.read` takes.
-            y: The true classes; else the graphs' own, and graphs whose class is not known do not count.
+            y: The true classes, or their column as ``fit`` takes it; else the graphs' own, and graphs whose class is
+                not known do not count.
             sample_weight: How much each graph counts.
 
         Returns:
             The share of graphs that are predicted rightly.
         """
-        graphs = self._read(graphs)
+        graphs, y = self._read(graphs), self._given(y)
         if y is not None:
             right = self.predict(graphs) == targets.checked_targets(y, len(graphs))
             return float(np.average(right, weights=sample_weight))
@@ -153,12 +154,14 @@ class EgoCNNRegressor(RegressorMixin, Estimator):
 
         Arguments:
             graphs: Anything that :func:`egocnn.read` takes.
-            y: The true values; else the graphs' own, and graphs whose value is not known do not count.
+            y: The true values, or their column as ``fit`` takes it; else the graphs' own, and graphs whose value is not
+                known do not count.
             sample_weight: How much each graph counts.
 
         Returns:
             At most 1; 0 is what the mean of all values scores.
         """
+        y = self._given(y)
         graphs = self._read(graphs, scored=y is None)
         if y is not None:
             values = targets.encode_values(targets.checked_targets(y, len(graphs)))

@@ -67,4 +67,4 @@ def test_the_wheel_holds_the_package_alone() -> None:
 @pytest.mark.parametrize("command", ["bench", "reproduce"])
 def test_lists_are_json_where_json_is_asked_for(command: str, run: Run) -> None:
     names = json.loads(printed(run, command, "--list", "--json"))["names"]
-    assert names == printed(run, command, "--list").splitlines()
+    assert names == [line.split()[0] for line in printed(run, command, "--list").splitlines()]

@@ -2,6 +2,7 @@
 
 import errno
 import os
+import shutil
 from pathlib import Path
 from typing import NoReturn
 
@@ -10,7 +11,7 @@ import torch
 
 from egocnn.cli import main
 from tests.support.commands import SHORT, Run, check_refused
-from tests.support.tiny import ALCOHOLS, SMILES_TABLE, names_in, write_table
+from tests.support.tiny import ALCOHOLS, SMILES_TABLE, contents, names_in, write_table
 
 
 @pytest.mark.parametrize(
@@ -111,6 +112,36 @@ def test_predictions_never_replace_the_data(run: Run, alcohol_run: Path, tmp_pat
     assert table.read_text() == SMILES_TABLE
 
 
+def test_nothing_is_written_into_a_run_folder_a_store_or_the_folder_of_the_data(
+    run: Run, alcohol_run: Path, tmp_path: Path
+) -> None:
+    store, link, own = tmp_path / "a.store", tmp_path / "link.csv", shutil.copytree(alcohol_run, tmp_path / "run")
+    assert run("prepare", ALCOHOLS, "-o", store)[0] == 0
+    link.symlink_to(own / "test_predictions.csv")
+    before = contents(tmp_path)
+    folds = ["crossval", ALCOHOLS, "--folds", 2, *SHORT, "--overwrite"]
+    for words, out in (
+        (["predict", own, ALCOHOLS], own / "p.csv"),
+        (["predict", own, ALCOHOLS], link),
+        (["export", own], own / "model.onnx"),
+        (folds, own / "metrics.json"),
+        (["explain", own, ALCOHOLS], own / "report"),
+        (["patterns", own, ALCOHOLS], own),
+        (["sweep", ALCOHOLS, "--over", "width=4", *SHORT], own / "deep" / "sweep"),
+        (["prepare", ALCOHOLS, "--overwrite"], own),
+        (["train", ALCOHOLS, *SHORT, "--overwrite"], own / "again"),
+    ):
+        check_refused(run, f"{own}: is a run folder; write to another folder", *words, "-o", out)
+    for words in (["train", ALCOHOLS, *SHORT, "--overwrite"], ["explain", own, ALCOHOLS]):
+        check_refused(run, f"{store}: is a store; write to another folder", *words, "-o", store)
+    graphs = tmp_path / "SET"
+    graphs.mkdir()
+    (graphs / "SET_A.txt").touch()
+    wanted = "p.csv: is in the folder of the data to be read; name another file to write"
+    check_refused(run, wanted, "predict", own, graphs, "-o", graphs / "p.csv")
+    assert {name: value for name, value in contents(tmp_path).items() if "SET" not in str(name)} == before
+
+
 # ── run folders ───────────────────────────────────────────────────────────────────────────────────
 
 
@@ -145,15 +176,25 @@ def test_a_defect_of_egocnn_itself_shows_its_traceback(monkeypatch: pytest.Monke
         main(["info", ALCOHOLS])
 
 
-def test_escape_codes_in_names_never_reach_the_terminal(run: Run, tmp_path: Path) -> None:
-    table = tmp_path / "evil.csv"
+def test_escape_codes_in_names_of_files_never_reach_the_terminal(run: Run, tmp_path: Path) -> None:
+    for place in ("\x1b[31mrun", "new\x1b[31m"):
+        check_refused(run, "\\x1b[31m", "predict", tmp_path / place, ALCOHOLS, "-o", tmp_path / "p.csv")
+    assert "\x1b" not in run("predict", tmp_path / "\x1b[31mrun", ALCOHOLS, "-o", tmp_path / "p.csv")[2]
+
+
+def test_escape_codes_in_names_never_reach_the_terminal(
+    run: Run, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    table = tmp_path / "ev\x1b[31mil.csv"
     table.write_text(
         "smiles,target,name\n" + "".join(f"{'C' * n}O,\x1b[31mred{n % 2},\x1b]0;x\x07{n}\n" for n in range(2, 12))
     )
     code, out, _ = run("info", table)
     assert code == 0
     assert "\\x1b[31mred0: 5" in out
-    assert run("train", table, "-o", tmp_path / "run", *SHORT)[0] == 0
+    assert run("train", table, "-o", tmp_path / "run", *SHORT[:-1])[0] == 0  # not quietly
+    assert "2 classes to predict" in caplog.text
+    assert "\x1b" not in "".join(caplog.messages)  # the text that pytest shows has none
     for words in (["explain", tmp_path / "run", table], ["patterns", tmp_path / "run", table, "--min-support", 1]):
         code, out, err = run(*words, "-o", tmp_path / str(words[0]))
         assert code == 0, err
@@ -172,3 +213,11 @@ def test_a_full_disk_is_told_by_the_folder_that_was_typed(
     check_refused(
         run, "egocnn: report: No space left on device", "explain", alcohol_run, ALCOHOLS, "-o", "report", "--quiet"
     )
+
+
+def test_a_pipe_in_place_of_settings_splits_or_a_record_is_refused_and_not_waited_for(run: Run, tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    folds = ["crossval", ALCOHOLS, *SHORT]
+    for words in (["--config", pipe], ["--against", pipe], ["--protocol", "fair", "--splits", pipe]):
+        check_refused(run, "is a pipe or a device, not a file", *folds, *words)

@@ -51,6 +51,7 @@ BROKEN: list[tuple[Changes, str]] = [
     (lambda _: {"edge_label": np.zeros(12, int)}, "edge_label has 12 entries for 11 adjacency entries"),
     (lambda _: {"edge_weight": np.zeros(10)}, "edge_weight has 10 entries for 11 adjacency entries"),
     (lambda _: {"edge_weight": np.full(11, np.inf)}, "edge_weight must be finite"),
+    (lambda _: {"edge_weight": np.full(11, 1e39)}, "edge_weight must be finite numbers of at most 3.4e"),
     (lambda _: {"edge_truth": np.zeros(3, bool)}, "edge_truth has 3 entries"),
     (lambda _: {"node_truth": np.zeros(3, bool)}, "node_truth has 3 entries"),
     (lambda _: {"node_attr": np.zeros(8)}, "node_attr must be a table"),

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -80,11 +79,9 @@ def test_large_scores_do_not_overflow() -> None:
 # ── training ──────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_training_the_attention_takes_seconds_learns_and_leaves_the_model_as_it_was(trained: Model) -> None:
+def test_training_the_attention_learns_and_leaves_the_model_as_it_was(trained: Model) -> None:
     before = state(trained.networks[0])
-    began = time.perf_counter()
     (head,) = fit_attention(trained, alcohols())
-    assert time.perf_counter() - began < 10
     assert same(state(trained.networks[0]), before)
     assert loss(trained, head, alcohols()) < 0.7 * loss(trained, AttentionHead(8, 2), alcohols())
     assert float(head.attend.abs().max()) > 0

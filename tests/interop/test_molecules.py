@@ -198,6 +198,7 @@ def test_the_targets_of_a_table_come_back_as_they_were(values: Any, expected: An
     structures = check_types(model, expected)
     assert all(structure.graph.target is None for structure in structures)
     assert model.score(frame) == (model.predict(frame) == np.asarray(frame["toxic"])).mean()
+    assert by_name.score(frame, "toxic") == by_name.score(frame)
     (last,) = model.explain(frame[-1:])
     assert last.graph.target == frame["toxic"].iloc[-1]
     assert type(last.graph.target) is type(expected.tolist()[-1])
@@ -237,7 +238,8 @@ def test_a_regressor_reads_values_from_a_table_and_from_y() -> None:
     model = EgoCNNRegressor(**SMALL).fit(frame, "logp")
     again = EgoCNNRegressor(**SMALL).fit(SMILES, pd.Series(range(24)))
     np.testing.assert_allclose(model.predict(frame), again.predict(SMILES), atol=1e-5)
-    assert model.score(frame) == pytest.approx(again.score(SMILES, range(24)), abs=1e-5)
+    assert model.score(frame) == pytest.approx(again.score(SMILES, range(24)), abs=1e-5) == model.score(frame, "logp")
+    assert "y has shape () for 24 graphs" in refusal(model.score, frame, "class")
     assert again.predict(frame).shape == (24,)  # a column that happens to be called class is in nobody's way
     assert isinstance(model.explain("CCO")[0].predicted, float)
     assert model.explain(frame[3:4])[0].graph.target == 3.0

@@ -241,10 +241,13 @@ def test_the_command_writes_the_same_file_without_a_runtime_and_says_that_it_was
 def test_the_command_refuses_what_is_no_run_and_what_is_no_place_for_the_file(tmp_path: Path, run: Run) -> None:
     model_of("a value from attributes").save(tmp_path / "run")
     check_refused(run, "not a run folder", "export", tmp_path, "-o", tmp_path / "model.onnx")
-    check_refused(run, "name another file to write", "export", tmp_path / "run", "-o", tmp_path / "run")
-    weights = tmp_path / "run" / "model.safetensors"
-    check_refused(run, "name a file that ends in .onnx", "export", tmp_path / "run", "-o", weights)
-    check_refused(run, "is a file, not a folder", "export", tmp_path / "run", "-o", weights / "model.onnx")
+    notes = tmp_path / "notes.txt"
+    notes.write_text("mine")
+    check_refused(run, "is a folder; name the file to write", "export", tmp_path / "run", "-o", tmp_path)
+    check_refused(run, "name a file that ends in .onnx", "export", tmp_path / "run", "-o", notes)
+    check_refused(run, "is a file, not a folder", "export", tmp_path / "run", "-o", notes / "model.onnx")
+    for out in (tmp_path / "run", tmp_path / "run" / "model.safetensors", tmp_path / "run" / "model.onnx"):
+        check_refused(run, "run: is a run folder; write to another folder", "export", tmp_path / "run", "-o", out)
 
 
 PAGE = (Path(__file__).resolve().parent.parent.parent / "docs" / "interchange.md").read_text(encoding="utf-8")

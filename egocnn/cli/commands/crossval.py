@@ -44,7 +44,7 @@ def add_arguments(parser: Parser) -> None:
         rare_jobs=False,
     )
     add_out(parser, "FILE.json", "also write the whole record", required=False)
-    parser.add_switch("output", "--overwrite", "replace what is in FILE.json, finished folds too", rare=True)
+    parser.add_switch("output", "--overwrite", "replace what is in FILE.json, once there is a new record", rare=True)
     against = "compare with this record of another model on the same folds"
     parser.add_option("output", "--against", rare=True, type=Path, metavar="FILE.json", help=against)
 

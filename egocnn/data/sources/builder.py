@@ -27,6 +27,9 @@ PART_WORDS = {"training": "train", "valid": "validation", "val": "validation", "
 MOST_CLASSES = 20  # more distinct whole numbers than this are taken for values to predict
 NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?|[+-]?(nan|inf|infinity)", re.ASCII | re.IGNORECASE)
 INTEGER = re.compile(r"[+-]?\d{1,300}", re.ASCII)
+BOUND = re.compile(
+    rf"(>|<|>=|<=|≥|≤|~)\s*({NUMBER.pattern})", re.ASCII | re.IGNORECASE
+)  # what assays say beyond their range
 
 log = logging.getLogger("egocnn")
 
@@ -206,7 +209,7 @@ def encode_targets(
         target = np.array([math.nan if text is None else number_of(text) for text in texts], np.float64)
         guess, names = "numbers to predict; --task classification for classes", ()
     if task == "auto":
-        log.info("%s: %s", where, guess)
+        log.info("%s: %s", one_line(where), guess)
     return target, names
 
 
@@ -221,7 +224,7 @@ def encode_values(
     known = [value for value, text in zip(values, texts, strict=True) if text and text.strip().lower() not in MISSING]
     if task == "auto":
         words = sum(isinstance(value, (str, bool, np.bool_)) for value in known)
-        if words > (1 - MOST_NUMBERS) * len(known):
+        if words > (1 - MOST_NUMBERS) * len(known) and not _have_bounds([str(value).strip() for value in known]):
             task = "classification"
         elif any(isinstance(value, (float, np.floating)) for value in known):
             task = "regression"
@@ -259,14 +262,23 @@ def _check_numbers(targets: Sequence[tuple[str, str]], task: Task) -> None:
         (text, place), *others = bad
         more = ", ".join(f"{short(other, 20)} in {where.rpartition(', ')[2]}" for other, where in others[:2])
         more = f" (nor {more}{f' and {len(others) - 2} more' if len(others) > 2 else ''})" if others else ""
-        way_out = "leave unknown values empty" + (", or use --task classification" if task == "auto" else "")
+        way_out = "write the limit itself, or leave it empty" if BOUND.fullmatch(text) else "leave unknown values empty"
+        way_out += ", or use --task classification" if task == "auto" else ""
         raise DataError(f"{place}: target {short(text)} is not a finite number{more}; {way_out}")
     for text, place in targets:
         if abs(number_of(text) or 0) > LARGEST:
             raise DataError(f"{place}: target {short(text)} is too large; at most {LARGEST:.2g} is read: rescale them")
 
 
+def _have_bounds(texts: Sequence[str]) -> bool:
+    """Whether these are numbers but for some that are only known to lie above or below one: no classes, then."""
+    numbers, bounds = (sum(bool(kind.fullmatch(text)) for text in texts) for kind in (NUMBER, BOUND))
+    return 0 < bounds < numbers and numbers + bounds >= MOST_NUMBERS * len(texts)
+
+
 def look_like_classes(texts: Sequence[str]) -> bool:
+    if _have_bounds(texts):
+        return False
     written = [text for text in texts if NUMBER.fullmatch(text)]
     if len(written) < MOST_NUMBERS * len(texts):
         return True

@@ -24,7 +24,7 @@ from egocnn.data.graphs import Graphs
 from egocnn.data.schema import Names, rule
 from egocnn.data.sources.builder import GraphFields, choose_field
 from egocnn.data.sources.records import GraphRecord, collect
-from egocnn.data.sources.text import check_texts, listed, optional, reading, reason, short
+from egocnn.data.sources.text import check_texts, listed, one_line, optional, reading, reason, short
 from egocnn.errors import DataError
 
 ATTRIBUTE_FIELDS = ("attr", "x")
@@ -51,7 +51,8 @@ def _collect(found: Sequence[tuple[Any, str, str]], config: ReadConfig, where: s
     graphs = collect(records, fields)
     if left_out:
         read = f"read of nodes and edges: {listed(used) or 'nothing'}; left out: {listed(left_out)}"
-        log.warning("%s: %s (--node-label, --node-attributes, --edge-label and --edge-weight choose)", where, read)
+        choose = "--node-label, --node-attributes, --edge-label and --edge-weight choose"
+        log.warning("%s: %s (%s)", one_line(where), read, choose)
     names = [[str(node) for node in graph.nodes] for graph, _, _ in found]
     check_texts(where, chain(*names))
     has_names = any(own != [str(n) for n in range(len(own))] for own in names)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from egocnn.data.graphs import Graphs
 from egocnn.data.schema import EDGE_COLUMNS, GRAPH_COLUMNS, NAME_LISTS, NODE_COLUMNS, Names, rule
+from egocnn.data.sources.text import listed
 from egocnn.data.store.manifest import CHUNK, COLUMNS, NAME, TEXT, Column, Manifest
 from egocnn.data.subgraphs import recode
 from egocnn.errors import DataError
@@ -53,6 +54,8 @@ def check_place(folder: Path, *, overwrite: bool) -> None:
     if folder.exists() and any(folder.iterdir()):
         rule((folder / NAME).is_file(), f"{folder}: is not empty and holds no store; name another folder")
         rule(overwrite, f"{folder}: holds a store already; --overwrite replaces it")
+        others = [each.name for each in folder.iterdir() if each.name != NAME and each.suffix != ".bin"]
+        rule(not others, f"{folder}: holds {listed(others)} beside the store; move it away, or name another folder")
 
 
 class _Writer:

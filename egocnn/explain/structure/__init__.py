@@ -19,7 +19,7 @@ from egocnn.data.sources.text import one_line
 from egocnn.data.subgraphs import surroundings
 from egocnn.errors import DataError, MissingExtraError
 from egocnn.explain.structure import wording
-from egocnn.files import finite_json, replacing
+from egocnn.files import finite_json, regular, replacing
 
 if TYPE_CHECKING:
     import networkx
@@ -444,7 +444,7 @@ def write_structures(structures: Iterable[CriticalStructure], path: Path) -> Non
 
 def read_structures(path: Path) -> Iterator[CriticalStructure]:
     """What :func:`write_structures` wrote."""
-    with path.open("rb") as file:
+    with regular(path).open("rb") as file:
         for number, line in enumerate(file, 1):
             try:
                 structure = CriticalStructure.from_plain(json.loads(line))

@@ -13,13 +13,14 @@ import numpy as np
 from egocnn.data.graphs import Graph
 from egocnn.data.molecules import to_molecule
 from egocnn.explain.patterns.record import HIGH_OR_LOW, LOWERS, RAISES, Occurrence, Pattern, chance, percent, times
-from egocnn.files import csv_text, write_json, write_text
+from egocnn.files import csv_text, replacing_in, write_json, write_text
 from egocnn.show.assets import fill
 from egocnn.show.drawing import draw
 from egocnn.show.drawing.molecules import set_options
 
 PATTERN_SIZE, EXAMPLE_SIZE = (240, 180), (320, 240)
 EXAMPLES_SHOWN = 3
+MARK = "patterns.json"  # A folder that holds this file is such a report, and may be written again.
 COLUMNS = (
     *("class", "name", "smiles", "smarts", "critical", "of_predicted", "in_class", "of_class", "in_others"),
     *("of_others", "lift", "p_value", "undecided", "significant"),
@@ -30,15 +31,16 @@ def write_patterns(patterns: Sequence[Pattern], folder: Path, *, title: str) -> 
     """Write patterns.json, patterns.csv, figures/pattern-N.svg and index.html; returns the page's path."""
     drawings = [draw_pattern(pattern) for pattern in patterns]
     page = patterns_page(patterns, drawings, title)
-    figures = {folder / "figures" / f"pattern-{number}.svg": svg for number, svg in enumerate(drawings, start=1)}
-    for path, drawing in figures.items():
-        write_text(path, drawing)
-    for stale in set((folder / "figures").glob("pattern-*.svg")) - figures.keys():
+    figures = {Path("figures") / f"pattern-{number}.svg": svg for number, svg in enumerate(drawings, start=1)}
+    plain = [pattern.to_plain() for pattern in patterns]
+    with replacing_in(folder, first=MARK, last="index.html") as temporary:
+        for path, drawing in figures.items():
+            write_text(temporary / path, drawing)
+        write_json(temporary / MARK, {"title": title, "patterns": plain})
+        write_text(temporary / "patterns.csv", csv_text([COLUMNS, *([one[name] for name in COLUMNS] for one in plain)]))
+        write_text(temporary / "index.html", page)
+    for stale in set((folder / "figures").glob("pattern-*.svg")) - {folder / path for path in figures}:
         stale.unlink()  # left by an earlier run that found more
-    write_json(folder / "patterns.json", {"title": title, "patterns": [pattern.to_plain() for pattern in patterns]})
-    rows = ([plain[name] for name in COLUMNS] for plain in (pattern.to_plain() for pattern in patterns))
-    write_text(folder / "patterns.csv", csv_text([COLUMNS, *rows]))
-    write_text(folder / "index.html", page)
     return folder / "index.html"
 
 

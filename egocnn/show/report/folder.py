@@ -59,11 +59,11 @@ def _without_graph(structure: CriticalStructure) -> CriticalStructure:
     return replace(structure, graph=bare, trace=None, critical_edges=np.zeros(0, np.int64), **empty)
 
 
-def check_folder(folder: Path) -> None:
-    """Refuse, before anything is computed, a folder that holds something else."""
+def check_folder(folder: Path, mark: str = MARK) -> None:
+    """Refuse, before anything is computed, a folder that holds something else: a report has its mark."""
     check_is_no_file(folder)
     names = {file.name for file in folder.iterdir() if not is_left(file.name)} if folder.is_dir() else set()
-    if names and not names & {MARK, "patterns.json", "pairs.json"}:
+    if names and mark not in names:
         raise DataError(f"{folder}: is not empty and holds no earlier report; name another folder")
     check_writable(folder)
 

@@ -22,6 +22,7 @@ from egocnn.data.collection import split_off
 from egocnn.data.graphs import Graphs
 from egocnn.data.schema import PARTS
 from egocnn.errors import ConfigError, DataError
+from egocnn.files import regular
 
 ProtocolName = Literal["plain", "paper", "fair"]
 Combine = Literal["best", "average"]
@@ -109,7 +110,7 @@ def published_splits(data: str) -> Path:
 def read_splits(path: Path) -> list[Split]:
     """Read ``[{"test": […], "model_selection": [{"train": […], "validation": […]}]}, …]``."""
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found = json.loads(regular(path).read_text(encoding="utf-8"))
     except OSError as error:
         raise DataError(f"{path}: cannot be read ({error.strerror})") from None
     except (ValueError, RecursionError):

@@ -16,7 +16,7 @@ import numpy as np
 from egocnn.data.collection import Collection
 from egocnn.data.sources.text import one_line
 from egocnn.errors import DataError, RunError
-from egocnn.files import write_json
+from egocnn.files import regular, write_json
 from egocnn.study.crossval.folds import FoldTask
 from egocnn.study.statistics import PairedTest, corrected_t_test
 from egocnn.train.metrics import in_words
@@ -148,7 +148,7 @@ class CrossValidation:
 def read_plain(path: Path, names: set[str], what: str, may: Set[str] = frozenset()) -> dict[str, Any] | None:
     """The JSON object in a file, which must have just these names, and ``may`` have some; None where no file is."""
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found = json.loads(regular(path).read_text(encoding="utf-8"))
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -200,26 +200,28 @@ class PartialRecord:
     stated: dict[str, Any]  # the settings, one level deep, to name the one that changed
     folds: list[Fold] = field(default_factory=list)
     seconds: float = 0.0  # spent by earlier calls
+    replaces: bool = False  # a record that is there stays until there is a new one
 
     @staticmethod
     def open(out: Path | None, fingerprint: str, stated: Mapping[str, Any], *, overwrite: bool) -> PartialRecord:
         """Find the folds that an earlier call finished; refuse those of other data or settings."""
-        partial = PartialRecord(out, fingerprint, json.loads(json.dumps(stated)))  # as a file would give it back
+        partial = PartialRecord(out, fingerprint, json.loads(json.dumps(stated)), replaces=overwrite)  # as in a file
         if out is None or (out.exists() and not out.is_file()):  # nothing can stand beside a pipe
             partial.out = None
             return partial
-        for path in (out, partial.path) if overwrite else ():
-            path.unlink(missing_ok=True)
         names, what = {"fingerprint", "stated", "seconds", "folds"}, "what an interrupted cross-validation leaves"
         try:
             if (found := read_plain(partial.path, names, what)) is not None:
                 partial._check(partial.path, found["fingerprint"], found["stated"])
                 partial.folds = [Fold.from_plain(fold) for fold in found["folds"]]
                 partial.seconds = float(found["seconds"])
-        except (TypeError, ValueError, KeyError, AttributeError):
-            raise RunError(f"{partial.path}: is damaged; --overwrite starts anew") from None
-        except RunError as error:
-            raise RunError(f"{error}; {GIVE_UP}") from None
+        except (TypeError, ValueError, KeyError, AttributeError, RunError) as error:
+            if not overwrite:
+                is_other = isinstance(error, RunError)
+                reason = f"{error}; {GIVE_UP}" if is_other else f"{partial.path}: is damaged; --overwrite starts anew"
+                raise RunError(reason) from None
+            partial.path.unlink(missing_ok=True)
+            partial.folds = []
         return partial
 
     @property
@@ -230,7 +232,7 @@ class PartialRecord:
 
     def finished(self) -> CrossValidation | None:
         """The whole record, where an earlier call wrote it."""
-        if self.out is None:
+        if self.out is None or self.replaces:
             return None
         try:
             if (record := read_record(self.out)) is not None:

@@ -22,7 +22,7 @@ from egocnn.config import ReadConfig, TrainConfig
 from egocnn.data.collection import Collection
 from egocnn.data.graphs import Graphs
 from egocnn.errors import ConfigError, DivergedError, RunError
-from egocnn.files import check_is_no_file, write_json, write_text
+from egocnn.files import check_is_no_file, remove, write_json, write_text
 from egocnn.nn.device import choose_device
 from egocnn.study.cluster import connected, library_versions, name_machine, run_jobs
 from egocnn.study.crossval import Protocol, cross_validate, read_record
@@ -36,6 +36,7 @@ from egocnn.train.validation import check_targets, with_known_target
 
 INNER = 2**20  # Any number that no restart has: the inner parts follow from other seeds than the trainings.
 ABOUT, CHOSEN, PAIRS = "about.json", "chosen.json", "folds"  # Files of the folder of a sweep, and its folder of pairs.
+NEW = ".new"  # In the folder of a sweep the one that is to replace it.
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,14 +48,16 @@ class SweepFolder:
 
     @staticmethod
     def open(folder: Path, fingerprint: str, stated: Mapping[str, Any], *, overwrite: bool) -> SweepFolder:
-        """Make the folder, or go on with the one that is there; refuse that of other data or folds."""
+        """Make the folder, or go on with the one that is there; refuse that of other data or folds. A sweep that is to
+        replace another grows inside its folder, and goes on from what an earlier attempt at the same left there."""
         check_folder(folder)
+        replaces = overwrite and (folder / ABOUT).exists()
+        folder = folder / NEW if replaces else folder
         about, pairs = folder / ABOUT, folder / PAIRS
-        if overwrite:
-            names = (ABOUT, CHOSEN, f"{CHOSEN}.partial", "sweep.json", "sweep.csv")
-            for old in (*(folder / name for name in names), *pairs.glob("*.json")):
-                old.unlink(missing_ok=True)
         found = read_plain(about, {"fingerprint", "stated"}, "what a sweep says of itself")
+        if found is not None and found["fingerprint"] != fingerprint and replaces:
+            remove(folder)
+            found = None
         if found is not None and found["fingerprint"] != fingerprint:
             there = found["stated"] if isinstance(found["stated"], dict) else {}
             reason = other_settings(folder, there, stated)
@@ -76,6 +79,17 @@ class SweepFolder:
     def add(self, point: GridPoint, score: PairScore) -> None:
         """Save a score."""
         write_json(self._path(point, score.fold), {"setting": dict(point.values), "scored": asdict(score)})
+
+    def put_in_place(self, folder: Path) -> None:
+        """Let a sweep that has grown inside the folder of an earlier one take its place, the record last."""
+        if self.folder == folder:
+            return
+        for old in (folder / CHOSEN, folder / f"{CHOSEN}.partial", *(folder / PAIRS).glob("*.json")):
+            old.unlink(missing_ok=True)
+        new = [file for file in self.folder.rglob("*") if file.is_file()]
+        for file in sorted(new, key=lambda file: file.name == "sweep.json"):
+            file.replace(folder / file.relative_to(self.folder))
+        remove(self.folder)
 
     def _path(self, point: GridPoint, fold: int) -> Path:
         decides = [self.fingerprint, asdict(point.model), without_device(point.train), fold]
@@ -130,11 +144,12 @@ def sweep(
             seconds=sum(row.seconds for _, row in rows), command=command, date=date.today().isoformat(),
             machine=name_machine(device, execution.ray), versions=library_versions(),
         )  # fmt: skip
-        write_text(folder / "sweep.csv", record.csv())
-        write_json(folder / "sweep.json", asdict(record))
+        write_text(saved.folder / "sweep.csv", record.csv())
+        write_json(saved.folder / "sweep.json", asdict(record))
         if test_chosen and first.mean is not None:
-            record = replace(record, test=_test(graphs, best, protocol, folder / CHOSEN, execution, data))
-            write_json(folder / "sweep.json", asdict(record))
+            record = replace(record, test=_test(graphs, best, protocol, saved.folder / CHOSEN, execution, data))
+            write_json(saved.folder / "sweep.json", asdict(record))
+        saved.put_in_place(folder)
     return record
 
 

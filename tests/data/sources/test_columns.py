@@ -157,13 +157,24 @@ def test_words_for_what_is_not_known_are_no_values_and_no_classes(word: str) -> 
 
 def test_a_column_of_almost_only_numbers_stays_one_and_names_what_is_no_number() -> None:
     numbers = [f"{n}.5" for n in range(96)]
-    nor = "row 97: target '>100' is not a finite number (nor '<1' in row 98, 'x' in row 99 and 1 more); leave unknown"
+    nor = "row 97: target '>100' is not a finite number (nor '<1' in row 98, 'x' in row 99 and 1 more); write the"
     with pytest.raises(DataError, match=re.escape(nor)):
         targets_of([*numbers, ">100", "<1", "x", "y"])
     assert len(targets_of([*numbers, *"abcdef"])[1]) == 102
     with pytest.raises(DataError, match="row 3: target '>1' is not a finite number"):
         encode_values([0.5, 1.5, ">1"] + [0.5] * 30, "auto", "m.csv", [f"m.csv, row {n}" for n in range(1, 34)])
     assert encode_values([0.5, "NA", None], "auto", "g", ["a", "b", "c"])[1] == ()
+
+
+def test_numbers_some_of_which_are_bounds_are_no_classes_however_many_those_are() -> None:
+    numbers, bounds = [f"{n}.5" for n in range(6)], [">100", "< 1", ">=7"]
+    wanted = "row 7: target '>100' is not a finite number .*; write the limit itself, or leave it empty, or use --task"
+    places = [f"m.csv, row {n}" for n in range(1, 10)]
+    for encoded in (targets_of, lambda values: encode_values(values, "auto", "m.csv", places)):
+        with pytest.raises(DataError, match=wanted):
+            encoded([*numbers, *bounds])
+    assert targets_of(["<5", ">5"] * 3)[1] == ("<5", ">5")  # classes that are called so
+    assert targets_of(["<1", "1-10", ">10"])[1] == ("1-10", "<1", ">10")
 
 
 def test_texts_and_booleans_with_a_type_are_classes_and_a_number_with_a_point_is_a_value() -> None:

@@ -161,6 +161,13 @@ def test_other_peoples_folders_and_files_are_left_alone(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="is a file, not a folder"):
         write_store([molecules()], tmp_path / "letters" / "dear.txt" / "store")
     assert names_in(tmp_path / "letters") == ["dear.txt"]
+    write_store([molecules()], tmp_path / "store")
+    notes = tmp_path / "store" / "notes.txt"
+    notes.write_text("mine")
+    with pytest.raises(DataError, match=r"store: holds notes\.txt beside the store; move it away"):
+        write_store([alcohols()], tmp_path / "store", overwrite=True)
+    notes.unlink()
+    assert_equal(read(tmp_path / "store"), molecules())
     (tmp_path / "empty").mkdir()
     write_store([molecules()], tmp_path / "empty")
     assert is_store(tmp_path / "empty")

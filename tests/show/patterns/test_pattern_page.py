@@ -11,6 +11,7 @@ from egocnn.explain.patterns import Pattern, find_patterns
 from egocnn.show.patterns.page import write_patterns
 from tests.explain.patterns.made_up_structures import molecules
 from tests.show.report.test_report_page import Elements
+from tests.support.tiny import contents
 
 pytest.importorskip("rdkit")
 
@@ -59,3 +60,11 @@ def test_names_are_escaped_earlier_drawings_taken_away_and_no_patterns_make_a_pa
     write_patterns([patterns[0]], tmp_path, title="Less")
     assert [path.name for path in (tmp_path / "figures").iterdir()] == ["pattern-1.svg"]
     assert "No fragment recurs" in write_patterns([], tmp_path, title="Nothing").read_text(encoding="utf-8")
+
+
+def test_a_page_that_cannot_be_written_leaves_the_earlier_report_whole(tmp_path: Path, patterns: list[Pattern]) -> None:
+    write_patterns([patterns[0]] * 3, tmp_path, title="Whole")
+    before = contents(tmp_path)
+    with pytest.raises(UnicodeEncodeError):
+        write_patterns([patterns[-1]], tmp_path, title="half a pair: \ud800")
+    assert contents(tmp_path) == before

@@ -19,6 +19,8 @@ def test_a_new_folder_an_empty_one_and_an_earlier_report_may_be_written_to(tmp_p
     (tmp_path / "structures.jsonl").touch()
     (tmp_path / "index.html").touch()
     check_folder(tmp_path)
+    with pytest.raises(DataError, match="holds no earlier report"):
+        check_folder(tmp_path, "patterns.json")  # a report of another kind is not replaced
 
 
 def test_a_file_in_place_of_a_folder_is_refused(tmp_path: Path) -> None:

@@ -58,10 +58,18 @@ def test_folds_of_other_settings_or_data_are_refused_unless_given_up(tmp_path: P
         with pytest.raises(RunError, match="was made with model most, now it is ego-cnn"):
             cross_validate(graphs, MODEL, TRAIN, folds=5, out=out)
         assert contents(out.parent) == before
-    again = most(tmp_path / "again")
-    record = cross_validate(graphs, again, replace(TRAIN, seed=7), folds=4, out=out, overwrite=True)
-    assert (record.seed, len(names_in(tmp_path / "again"))) == (7, 4)
+    whole = out.read_bytes()
+    for fate in ("stopped at 3", ""):  # the same call goes on, and the earlier record stays until there is a new one
+        again = most(tmp_path / "again", fate)
+        with pytest.raises(KeyboardInterrupt) if fate else nullcontext():
+            cross_validate(graphs, again, replace(TRAIN, seed=7), folds=4, out=out, overwrite=True)
+        assert (out.read_bytes() == whole) == bool(fate)
+    record = read_record(out)
+    assert record is not None
+    assert (record.seed, len(names_in(tmp_path / "again"))) == (7, 4 + 1)
     assert names_in(out.parent) == ["record.json"]
+    cross_validate(graphs, most(tmp_path / "once"), TRAIN, folds=4, out=out, overwrite=True)
+    assert len(names_in(tmp_path / "once")) == 4  # of a whole record nothing is used again
 
 
 def test_where_it_is_computed_does_not_count_and_a_device_keeps_nothing_beside_it(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ from egocnn.study.sweep.grid import (
 from egocnn.study.sweep.search import PAIRS, inner_tasks, sweep
 from tests.support.commands import SHORT, Run, check_refused, rows
 from tests.support.samples import sure
-from tests.support.tiny import ALCOHOLS, FLAGS, SIZES, alcohols, names_in, oxygens, plain_model, plain_train
+from tests.support.tiny import ALCOHOLS, FLAGS, SIZES, alcohols, contents, names_in, oxygens, plain_model, plain_train
 
 MODEL = plain_model(**SIZES)
 TRAIN = plain_train(epochs=2, learning_rate=1e-2, device="cpu")
@@ -157,6 +157,27 @@ def test_the_chosen_setting_has_one_look_at_the_test_folds(tmp_path: Path) -> No
     with pytest.raises(RunError, match="another setting has had its look at the test folds; a second look makes"):
         tried(tmp_path, other, test_chosen=True)
     assert tried(tmp_path, other, test_chosen=True, overwrite=True).test is not None
+
+
+def test_a_sweep_that_replaces_another_leaves_it_as_it_is_until_the_new_one_is_whole(tmp_path: Path) -> None:
+    tried(tmp_path, "width=4,8", test_chosen=True)
+    (tmp_path / "notes.txt").write_text("mine")
+    before, train, logged = contents(tmp_path), replace(TRAIN, seed=1), list[str]()
+
+    def stop(line: str) -> None:
+        logged.append(line)
+        if line.startswith("3/4"):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt, match=r"\.new, and the same command goes on"):
+        tried(tmp_path, "width=4,8", train=train, overwrite=True, execution=Execution(log=stop))
+    assert {name: value for name, value in contents(tmp_path).items() if ".new" not in str(name)} == before
+    record = tried(tmp_path, "width=4,8", train=train, overwrite=True, execution=Execution(log=logged.append))
+    assert "3 of 4 trainings are there already" in logged
+    assert scores(record) == scores(tried(tmp_path / "alone", "width=4,8", train=train))
+    assert names_in(tmp_path) == ["about.json", "alone", "folds", "notes.txt", "sweep.csv", "sweep.json"]
+    assert len(names_in(tmp_path / PAIRS)) == 4
+    assert json.loads((tmp_path / "sweep.json").read_text())["seed"] == 1
 
 
 def test_other_data_or_folds_are_refused_and_nothing_is_lost(tmp_path: Path) -> None:

@@ -174,6 +174,8 @@ def test_what_is_not_a_run_folder_is_refused(folder: Path, tmp_path: Path) -> No
         Model.load(tmp_path / "nowhere")
     with pytest.raises(RunError, match="Not a directory"):
         Model.load(folder / "config.json")
+    with pytest.raises(RunError, match=r"config\.json: is a file, not a folder"):
+        Model.load(folder).save(folder / "config.json")
     (folder / "model.safetensors").unlink()
     with pytest.raises(RunError, match=r"no model\.safetensors; the run has not finished"):
         Model.load(folder)

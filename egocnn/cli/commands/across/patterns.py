@@ -30,10 +30,10 @@ def patterns(options: Options) -> None:
     """Find the patterns, write their page and print a sentence for each."""
     from egocnn.explain.patterns import find_patterns
     from egocnn.model import Model
-    from egocnn.show.patterns.page import write_patterns
+    from egocnn.show.patterns.page import MARK, write_patterns
     from egocnn.show.report.folder import check_folder
 
-    check_folder(options.out)
+    check_folder(options.out, MARK)
     model = Model.load(options.run_folder)
     graphs = open_graphs(options, model).whole()
     count, run = len(graphs), options.run_folder

@@ -26,7 +26,7 @@ def bench(options: Options) -> None:
     """Run a benchmark, or draw the chart of all, and print what was measured."""
     lab = find_lab("bench.named")
     if options.list or options.name is None:
-        print_result(options, {"names": list(lab.names())}, lab.names())
+        print_result(options, {"names": [line.split()[0] for line in lab.names()]}, lab.names())
         return
     if options.name == "chart":
         chart = find_lab("figures.chart").chart

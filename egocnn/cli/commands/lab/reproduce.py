@@ -46,7 +46,7 @@ def reproduce(options: Options) -> None:
     """Run the experiment, write its table or figure and print it."""
     lab = find_lab("reproduce")
     if options.list or options.name is None:
-        print_result(options, {"names": list(lab.names())}, lab.names())
+        print_result(options, {"names": [line.split()[0] for line in lab.names()]}, lab.names())
         return
     result, text = lab.reproduce(options, remarks(options))
     print_result(options, result, [text])
