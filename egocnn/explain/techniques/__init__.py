@@ -15,16 +15,8 @@ from egocnn.data.graphs import Graphs
 from egocnn.data.subgraphs import without_each_edge, without_each_node
 from egocnn.errors import ConfigError
 from egocnn.explain.backtrack import backtrack
-from egocnn.explain.contributions import (
-    EdgeNumbers,
-    Entries,
-    is_opaque,
-    through_embedding,
-    to_graph,
-    values,
-    with_entries,
-)
-from egocnn.explain.evidence import SAME, ForwardPass, evidence, evidence_of_inputs, margin, margins, slopes
+from egocnn.explain.contributions import EdgeNumbers, Entries, gradient, through_embedding, to_graph, values
+from egocnn.explain.evidence import SAME, ForwardPass, evidence, evidence_of_inputs, margins, slopes
 from egocnn.explain.techniques.attention import AttentionHead
 from egocnn.model import Model
 from egocnn.nn.batch import Places
@@ -98,7 +90,7 @@ def by_grad_cam(batch: ExplainedBatch) -> Importances:
 def by_gradient(batch: ExplainedBatch) -> Importances:
     """The input times the gradient of the class's margin with respect to it."""
     given = values(batch.network, batch.batch)
-    return _importances(batch, _gradient(batch, given).map(torch.mul, given))
+    return _importances(batch, gradient(batch, given).map(torch.mul, given))
 
 
 def by_integrated_gradients(batch: ExplainedBatch) -> Importances:
@@ -107,8 +99,8 @@ def by_integrated_gradients(batch: ExplainedBatch) -> Importances:
     given, steps = values(batch.network, batch.batch), batch.settings.steps
     total = given.scaled(0)
     for step in range(steps):
-        gradient = _gradient(batch, given.scaled((step + 0.5) / steps))
-        total = total.map(torch.add, gradient.scaled(1 / steps))
+        slope = gradient(batch, given.scaled((step + 0.5) / steps))
+        total = total.map(torch.add, slope.scaled(1 / steps))
     return _importances(batch, total.map(torch.mul, given))
 
 
@@ -120,22 +112,6 @@ TECHNIQUES: dict[str, Callable[[ExplainedBatch], Importances]] = {  # occlusion 
     "gradient": by_gradient,
     "integrated-gradients": by_integrated_gradients,
 }
-
-
-def _gradient(batch: ExplainedBatch, entries: Entries) -> Entries:
-    """Of the margins, with respect to these entries of the input"""
-    entries = entries.map(lambda part: part.detach().requires_grad_(part.numel() > 0))
-    parts = [part for part in entries.parts if part.requires_grad]
-    if not parts:  # graphs without nodes
-        return entries
-    with torch.enable_grad():
-        factor = entries.whole if is_opaque(batch.network) else None
-        of_inputs = entries.whole if batch.network.counted else None
-        total = margin(batch.network, with_entries(batch.batch, entries), batch.classes, factor, of_inputs).sum()
-    if not total.requires_grad:  # the network reads none of them: nodes without labels and edges
-        return entries.map(torch.zeros_like)
-    found = iter(torch.autograd.grad(total, parts, allow_unused=True, materialize_grads=True))
-    return entries.map(lambda part: next(found) if part.requires_grad else part)
 
 
 def _transposed_from(batch: ExplainedBatch, weight: Tensor) -> Importances:
