@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import torch
@@ -45,19 +46,13 @@ class Importances:
     read_out: Tensor | None = None  # (N) the evidence that each node holds in all layers that are read out
 
 
-def by_relevance(batch: ExplainedBatch) -> Importances:
+def by_relevance(batch: ExplainedBatch, against: float | None = None) -> Importances:
     """The class's own evidence handed down by the relevance rule; see :mod:`egocnn.explain.backtrack`. Evidence against
     a class counts ``against`` times: every network holds much of it that has nothing to do with this graph, and at full
     weight it drowns what spoke for the class. What raised and what lowered a predicted value counts alike."""
-    return _relevance(batch, 1.0 if batch.network.out.out_features == 1 else batch.settings.against)
+    if against is None:
+        against = 1.0 if batch.network.out.out_features == 1 else batch.settings.against
 
-
-def by_plain_relevance(batch: ExplainedBatch) -> Importances:
-    """The same with evidence for and against a class at full weight: where contributions stand."""
-    return _relevance(batch, 1.0)
-
-
-def _relevance(batch: ExplainedBatch, against: float) -> Importances:
     def weighed(found: Iterable[Tensor]) -> list[Tensor]:
         return [each if against == 1 else torch.where(each > 0, each, against * each) for each in found]
 
@@ -81,10 +76,8 @@ def by_attention(batch: ExplainedBatch) -> Importances:
 
 def by_grad_cam(batch: ExplainedBatch) -> Importances:
     """Grad-CAM in place of the attention layer, as in the authors' code; of the deepest embeddings, too."""
-    graph_of, counts = batch.batch.graph_of, batch.batch.node_counts.clamp(min=1)[:, None]
-    slope = slopes(batch)[-1]
-    mean = slope.new_zeros(len(counts), slope.shape[1]).index_add(0, graph_of, slope) / counts
-    return _transposed_from(batch, (batch.h[-1] * mean[graph_of]).sum(dim=1).clamp(min=0))
+    mean = batch.batch.pool(slopes(batch)[-1], "mean")[batch.batch.graph_of]
+    return _transposed_from(batch, (batch.h[-1] * mean).sum(dim=1).clamp(min=0))
 
 
 def by_gradient(batch: ExplainedBatch) -> Importances:
@@ -105,7 +98,7 @@ def by_integrated_gradients(batch: ExplainedBatch) -> Importances:
 
 
 TECHNIQUES: dict[str, Callable[[ExplainedBatch], Importances]] = {  # occlusion needs the whole model: occlude()
-    "contributions": by_plain_relevance,
+    "contributions": partial(by_relevance, against=1.0),  # at full weight both ways: only where they stand is asked
     "relevance": by_relevance,
     "paper": by_attention,
     "grad-cam": by_grad_cam,
