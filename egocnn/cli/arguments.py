@@ -119,14 +119,15 @@ def add_training_options(command: Parser) -> None:
     add_options(command, TrainConfig, skip=("seed", "device"))
 
 
-def add_explanation_options(command: Parser) -> None:
-    """Where settings come from, which class to explain and how."""
-    add_settings_files(command, "read", "explain")
-    which = "the class to explain (default: the predicted one)"
+def add_explanation_options(
+    command: Parser, which: str = "the class to explain (default: the predicted one)", *, skip: Sequence[str] = ()
+) -> None:
+    """Where settings come from, which class to explain and how; with some options left out no section of a file."""
+    add_settings_files(command, *(("read",) if skip else ("read", "explain")))
     command.add_option("explanation", "--class", dest="explained", metavar="NAME", help=which)
     asked = "of several targets, the one to explain (default: the first)"
     command.add_option("explanation", "--explain-target", metavar="NAME", help=asked)
-    add_options(command, ExplainConfig)
+    add_options(command, ExplainConfig, skip=skip)
 
 
 def add_settings_files(command: Parser, *sections: str) -> None:

@@ -32,7 +32,6 @@ from torch import Tensor
 
 from egocnn.explain.evidence import ForwardPass
 from egocnn.nn import EgoConv
-from egocnn.nn.batch import Batch
 from egocnn.nn.conv import fold
 from egocnn.nn.engines.cpu import Plan
 
@@ -54,7 +53,8 @@ def backtrack(traced: ForwardPass, own: Sequence[Tensor], gamma: float | None) -
     ``gamma``: of the relevance rule; None: the transposed convolution.
     """
     convs = [conv for conv in traced.network.convs if isinstance(conv, EgoConv)]
-    plan = _plan(traced.batch, traced.network.config.k)
+    ranked = traced.batch.ranked(traced.network.config.k)
+    plan = ranked.plan or Plan.of(ranked.table)  # which nodes have how many neighbours, and who these are
     held, *joining = reversed(own)
     for h, conv in zip(traced.h[-2::-1], convs[::-1], strict=True):
         below = _step(h, conv, plan, held, gamma)
@@ -62,12 +62,6 @@ def backtrack(traced: ForwardPass, own: Sequence[Tensor], gamma: float | None) -
             below = replace(below, nodes=below.nodes + joining.pop(0))
         yield below
         held = below.nodes
-
-
-def _plan(batch: Batch, k: int) -> Plan:
-    """Which nodes have how many of their first k neighbours, and who these are."""
-    ranked = batch.ranked(k)
-    return ranked.plan or Plan.of(ranked.table)
 
 
 @torch.no_grad()

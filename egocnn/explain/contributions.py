@@ -18,6 +18,7 @@ from torch import Tensor
 
 from egocnn.data.graphs import Graphs
 from egocnn.explain.backtrack import divisor, favour
+from egocnn.explain.evidence import ForwardPass, margin
 from egocnn.nn import Attributes, EgoCNN, PatchySan
 from egocnn.nn.batch import Batch, Places
 from egocnn.nn.conv import fold
@@ -61,11 +62,20 @@ def is_opaque(network: EgoCNN) -> bool:
     return not isinstance(network.embed, PatchySan | Attributes)
 
 
-def with_entries(batch: Batch, entries: Entries) -> Batch:
-    """The batch with other numbers in its entries: what gradients are taken of."""
+def gradient(traced: ForwardPass, entries: Entries) -> Entries:
+    """Of the margins, with respect to these entries of the input"""
+    network, batch = traced.network, traced.batch
+    entries = entries.map(lambda part: part.detach().requires_grad_())
     if len(entries.bags):
         batch = replace(batch, bags=replace(batch.bags, weight=entries.bags))
-    return replace(batch, attributes=entries.attributes) if entries.attributes.shape[1] else batch
+    if entries.attributes.shape[1]:
+        batch = replace(batch, attributes=entries.attributes)
+    with torch.enable_grad():
+        factor = entries.whole if is_opaque(network) else None
+        total = margin(network, batch, traced.classes, factor, entries.whole if network.counted else None).sum()
+    if not total.requires_grad:  # the network reads none of them: nodes without labels and edges, or no nodes
+        return entries.map(torch.zeros_like)
+    return Entries(*torch.autograd.grad(total, entries.parts, allow_unused=True, materialize_grads=True))
 
 
 @torch.no_grad()
@@ -80,31 +90,21 @@ def through_embedding(network: EgoCNN, batch: Batch, held: Tensor, gamma: float 
         return replace(nothing, attributes=held)
     if not isinstance(embed, PatchySan):
         return replace(nothing, whole=held.sum(dim=1))
-    reads_attributes = embed.attributes.shape[1] > 0
     table, bias = fold(embed.norm, embed.table, embed.bias)
     filters, _ = fold(embed.norm, embed.attributes, embed.bias)
-    rows = batch.bags.rows
     if gamma is not None:
         table, filters, bias = (favour(part, gamma) for part in (table, filters, bias))
-    with torch.enable_grad():  # the slope of a weight is what its row says of what is held
-        weight = given.bags.detach().requires_grad_()
-        read = F.embedding_bag(rows, table.detach(), batch.bags.offsets, mode="sum", per_sample_weights=weight)
+    with torch.enable_grad():  # the slope of an entry is what its filters say of what is held
+        weight, attributes = entries = [part.detach().requires_grad_() for part in (given.bags, given.attributes)]
+        bags = batch.bags
+        read = F.embedding_bag(bags.rows, table.detach(), bags.offsets, mode="sum", per_sample_weights=weight)
+        if embed.attributes.shape[1]:
+            read = read + replace(batch, attributes=attributes).slot_attributes(filters)
     if gamma is not None:
-        z = read.detach() + bias.clamp(min=0)
-        held = held / divisor(z + batch.slot_attributes(filters) if reads_attributes else z)
-    (bags,) = torch.autograd.grad(read, weight, held)
-    attributes = _transpose(batch, filters, held) if reads_attributes else nothing.attributes
-    found = replace(nothing, bags=bags, attributes=attributes)
-    return found if gamma is None else found.map(torch.mul, replace(given, whole=nothing.whole))
-
-
-def _transpose(batch: Batch, filters: Tensor, held: Tensor) -> Tensor:
-    """The filters of the attributes, transposed: (N, D) -> (N, A)"""
-    with torch.enable_grad():
-        attributes = batch.attributes.detach().requires_grad_()
-        read = replace(batch, attributes=attributes).slot_attributes(filters)
-        (found,) = torch.autograd.grad((read * held).sum(), attributes)
-    return found
+        held = held / divisor(read.detach() + bias.clamp(min=0))
+    slopes = torch.autograd.grad(read, entries, held, allow_unused=True, materialize_grads=True)
+    found = Entries(*slopes, nothing.whole)
+    return found if gamma is None else found.map(torch.mul, given)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -85,25 +85,34 @@ def integrated_gradients(question: Question, steps: int, *, divided: bool) -> Te
 
 def contributions(graphs: Graphs, gradients: Floats, place: Floats, difference: Floats) -> Floats:
     """How much (N), where (N) and output less base (B) -> contributions (N) that add up to it"""
-    of = _Sums(graphs)
-    gap = difference - of.total(gradients)
+    gap = difference - _total(graphs, gradients)
     amount, room = {}, {}
     for sign in (1.0, -1.0):
-        amount[sign] = of.total(np.maximum(sign * gradients, 0)) + np.maximum(sign * gap, 0)
-        room[sign] = of.total(np.maximum(sign * place, 0)) > 0
+        amount[sign] = _total(graphs, np.maximum(sign * gradients, 0)) + np.maximum(sign * gap, 0)
+        room[sign] = _total(graphs, np.maximum(sign * place, 0)) > 0
     found = np.zeros_like(place)
     for sign in (1.0, -1.0):
         # where no node is found to speak against it, what does lowers what speaks for it
         taken_off = ~room[-sign] & (amount[-sign] <= amount[sign])
         given_up = ~room[sign] & (amount[sign] <= amount[-sign])
         left = np.where(given_up, 0, amount[sign] - np.where(taken_off, amount[-sign], 0))
-        found += sign * of.share_out(left, np.maximum(sign * place, 0), np.maximum(sign * gradients, 0))
+        # each in proportion to the first of these numbers that its graph has; else in equal parts
+        shares = np.ones_like(place)
+        for numbers in (np.maximum(sign * gradients, 0), np.maximum(sign * place, 0)):
+            shares = np.where((_total(graphs, numbers) > 0)[graphs.graph_of], numbers, shares)
+        found += sign * (left[graphs.graph_of] * shares / _total(graphs, shares)[graphs.graph_of])
     return found
+
+
+def _total(graphs: Graphs, values: Floats) -> Floats:
+    """(N) -> (B) the sums over the nodes of every graph"""
+    total: Floats = np.bincount(graphs.graph_of, weights=values, minlength=len(graphs)).astype(np.float64)
+    return total
 
 
 def normed(graphs: Graphs, values: Floats) -> Floats:
     """(N) divided by what their sizes come to in their graph"""
-    size = _Sums(graphs).total(np.abs(values))
+    size = _total(graphs, np.abs(values))
     return values / np.where(size > 0, size, 1)[graphs.graph_of]
 
 
@@ -121,23 +130,3 @@ def handed_to_edges(graphs: Graphs, nodes: Floats) -> Floats:
     apiece = nodes / np.maximum(degree, 1)
     both: Floats = apiece[low] + apiece[high]
     return both
-
-
-class _Sums:
-    """Sums over the nodes of every graph."""
-
-    def __init__(self, graphs: Graphs) -> None:
-        self._graph_of, self._graphs = graphs.graph_of, len(graphs)
-
-    def total(self, values: Floats) -> Floats:
-        """(N) -> (B)"""
-        total: Floats = np.bincount(self._graph_of, weights=values, minlength=self._graphs).astype(np.float64)
-        return total
-
-    def share_out(self, amount: Floats, *by: Floats) -> Floats:
-        """Amounts (B) -> (N), in proportion to the first of these numbers (N) that a graph has; else in equal parts"""
-        shares = np.ones(len(self._graph_of))
-        for numbers in reversed(by):
-            has_any = self.total(numbers) > 0
-            shares = np.where(has_any[self._graph_of], numbers, shares)
-        return amount[self._graph_of] * shares / self.total(shares)[self._graph_of]

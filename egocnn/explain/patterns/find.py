@@ -31,6 +31,8 @@ class Fragment:
 
     shape: Labelled
     where: dict[str, dict[int, tuple[int, ...]]] = field(default_factory=dict)  # class -> sample -> one occurrence
+    present: Bools = field(default_factory=lambda: np.zeros(0, bool))  # (samples) whether each contains it
+    undecided: Bools = field(default_factory=lambda: np.zeros(0, bool))  # (samples) whether the search gave up
 
 
 Counted = tuple[Fragment, PatternCounts]  # a candidate with what was counted for one class
@@ -65,7 +67,7 @@ def find_patterns(
     per_class = {name: closed(fragments, name, min_support=min_support) for name in names}
     tests = sum(map(len, per_class.values()))
     chosen = {name: _most_telling(per_class[name], name, samples) for name in names}
-    presence = find_presence(samples, {id(f): f for some in chosen.values() for f in some}.values())
+    find_presence(samples, dict.fromkeys(f for some in chosen.values() for f in some))
     patterns = []
 
     def rank(candidate: Counted) -> tuple[bool, float, float]:
@@ -75,7 +77,7 @@ def find_patterns(
 
     for name in names:
         distinct: list[Counted] = []  # the first ones, without those that add little to one before them
-        for one in sorted((_count(f, name, *presence[id(f)], samples, tests) for f in chosen[name]), key=rank):
+        for one in sorted((_count(f, name, samples, tests) for f in chosen[name]), key=rank):
             if len(distinct) < most and not any(_adds_little(one, better) for better in distinct):
                 distinct.append(one)
         patterns += [_pattern(f, counts, samples) for f, counts in distinct]
@@ -93,14 +95,12 @@ def _most_telling(fragments: Sequence[Fragment], name: str, samples: Sequence[Sa
     return sorted(fragments, key=telling, reverse=True)[:MOST_TESTED]
 
 
-def _count(
-    fragment: Fragment, name: str, present: Bools, undecided: Bools, samples: Sequence[Sample], tests: int
-) -> Counted:
+def _count(fragment: Fragment, name: str, samples: Sequence[Sample], tests: int) -> Counted:
     from scipy.stats import hypergeom
 
     of_class = np.array([sample.group == name for sample in samples])
     # counted against the pattern: a search given up must not make it look more telling
-    present = present | (undecided & ~of_class)
+    present = fragment.present | (fragment.undecided & ~of_class)
     members, holders, both = (int(some.sum()) for some in (of_class, present, present & of_class))
     # P(``both`` or more members among the holders), were they drawn blindly: Fisher's exact test, one-sided
     chance = float(hypergeom.sf(both - 1, len(samples), members, holders))
@@ -108,7 +108,7 @@ def _count(
         class_name=name, critical=len(fragment.where[name]),
         of_predicted=sum(any(explained == name for explained, _ in sample.critical) for sample in samples),
         in_class=both, of_class=members, in_others=holders - both, of_others=len(samples) - members,
-        p_value=min(1.0, chance * tests), tests=tests, undecided=int(undecided.sum()),
+        p_value=min(1.0, chance * tests), tests=tests, undecided=int(fragment.undecided.sum()),
     )  # fmt: skip
 
 
@@ -248,16 +248,15 @@ def closed(fragments: Sequence[Fragment], name: str, *, min_support: int) -> lis
     return kept
 
 
-def find_presence(samples: Sequence[Sample], fragments: Iterable[Fragment]) -> dict[int, tuple[Bools, Bools]]:
-    """By the fragment's ``id``: (samples) whether each contains it, critical or not, and whether the search gave up. A
-    graph is searched only where it has enough nodes and edges of every kind, and the smaller fragments in this one."""
+def find_presence(samples: Sequence[Sample], fragments: Iterable[Fragment]) -> None:
+    """Find out which samples contain each fragment, critical or not. A graph is searched only where it has enough nodes
+    and edges of every kind, and the smaller fragments in this one."""
     ordered = sorted(fragments, key=lambda f: len(f.shape.labels))  # small ones first, for their absence says most
     column = {kind: i for i, kind in enumerate(sorted({kind for f in ordered for kind in f.shape.counts}, key=repr))}
     counts = np.array([[sample.shape.counts.get(kind, 0) for kind in column] for sample in samples], np.int32)
     rarity = {label: int(counts[:, i].sum()) for label, i in column.items() if isinstance(label, str)}
-    found: dict[int, tuple[Bools, Bools]] = {}
     for number, fragment in enumerate(ordered):
-        present, undecided = (np.zeros(len(samples), bool) for _ in range(2))
+        present, undecided = fragment.present, fragment.undecided = np.zeros((2, len(samples)), bool)
         for where in fragment.where.values():
             present[list(where)] = True
         columns = [column[kind] for kind in fragment.shape.counts]
@@ -267,21 +266,17 @@ def find_presence(samples: Sequence[Sample], fragments: Iterable[Fragment]) -> d
             present |= possible
         else:
             steps = plan(fragment.shape, rarity)
-            for i in _worth_searching(fragment, possible & ~present, ordered[:number], found).tolist():
+            for i in _worth_searching(fragment, possible & ~present, ordered[:number]).tolist():
                 try:
                     present[i] = embed(steps, samples[i].shape) is not None
                 except GaveUp:
                     undecided[i] = True
-        found[id(fragment)] = present, undecided
-    return found
 
 
-def _worth_searching(
-    fragment: Fragment, possible: Bools, before: Sequence[Fragment], found: dict[int, tuple[Bools, Bools]]
-) -> Ints:
+def _worth_searching(fragment: Fragment, possible: Bools, before: Sequence[Fragment]) -> Ints:
     """Numbers of the samples that contain, as far as known, all smaller fragments that lie in this one."""
     for smaller in before:
-        contained = np.logical_or(*found[id(smaller)])
+        contained = smaller.present | smaller.undecided
         is_smaller = len(smaller.shape.labels) < len(fragment.shape.labels)
         if is_smaller and (possible & ~contained).any() and find(smaller.shape, fragment.shape) is not None:
             possible = possible & contained

@@ -52,43 +52,32 @@ def find_pairs(
     any group, short SMILES before long ones: a transformation has one direction. ``say`` hears what was left out."""
     constants: Constants = defaultdict(dict)
     whole: Groups = {}  # molecules by their own SMILES, for hydrogen in place of a group
-    left_out = 0
-    for number in range(len(graphs)):
-        molecule, nodes = _heavy_atoms(graphs[number])
+    best: dict[frozenset[int], MatchedPair] = {}
+    left_out = capped = 0
+    for number, graph in enumerate(graphs):
+        molecule, nodes = _heavy_atoms(graph)
         smiles, order = _canonical(molecule)
         whole.setdefault(smiles, (number, nodes[order]))
-        n_cut = 0
-        for constant, group, atoms in _cuts(molecule) if "." not in smiles else ():
+        cuts = [] if "." in smiles else list(_cuts(molecule))
+        for constant, group, atoms in cuts:
             constants[constant].setdefault(group, (number, nodes[atoms]))
-            n_cut += 1
-        left_out += not n_cut and ("." in smiles or molecule.GetNumBonds() > MOST_CUTS)
+        left_out += not cuts and ("." in smiles or molecule.GetNumBonds() > MOST_CUTS)
         if report is not None:
             report(number + 1)
-    if left_out:
-        say(f"{left_out} molecules are of several pieces or have more than {MOST_CUTS} bonds to cut: not in pairs")
     _add_hydrogens(constants, whole)
-    best: dict[frozenset[int], MatchedPair] = {}
-    capped = 0
     for groups in constants.values():
         capped += len(groups) * (len(groups) - 1) // 2 > MOST_PAIRS
-        for pair in islice(_pairs(groups), MOST_PAIRS):
-            key = frozenset((pair.first, pair.second))
-            if len(key) == 2 and (key not in best or len(best[key].common) < len(pair.common)):
-                best[key] = pair
+        for two in islice(combinations(groups, 2), MOST_PAIRS):
+            one, other = sorted(two, key=lambda group: (group != HYDROGEN, len(group), group))
+            (first, atoms), (second, others) = groups[one], groups[other]
+            key = frozenset((first, second))
+            if len(key) == 2 and (key not in best or len(best[key].common) < len(atoms)):
+                best[key] = MatchedPair(first, second, f"{one}>>{other}", np.stack([atoms, others], axis=1))
+    if left_out:
+        say(f"{left_out} molecules are of several pieces or have more than {MOST_CUTS} bonds to cut: not in pairs")
     if capped:
         say(f"{capped} constant parts have more than {MOST_PAIRS:,} pairs; of each the first {MOST_PAIRS:,} count")
     return sorted(best.values(), key=lambda pair: (pair.first, pair.second))
-
-
-def _pairs(groups: Groups) -> Iterator[MatchedPair]:
-    for one, other in combinations(groups, 2):
-        first, second = sorted((one, other), key=_by_length)
-        (a, atoms), (b, others) = groups[first], groups[second]
-        yield MatchedPair(a, b, f"{first}>>{second}", np.stack([atoms, others], axis=1))
-
-
-def _by_length(group: str) -> tuple[bool, int, str]:
-    return group != HYDROGEN, len(group), group
 
 
 def _cuts(molecule: Any) -> Iterator[tuple[str, str, list[int]]]:
@@ -179,8 +168,7 @@ def _heavy_atoms(graph: Graph) -> tuple[Any, Ints]:
 
 
 def _canonical(molecule: Any) -> tuple[str, list[int]]:
+    """SMILES, and the atoms in the order in which it names them."""
     from rdkit import Chem
 
-    smiles = Chem.MolToSmiles(molecule)
-    order = list(map(int, filter(None, molecule.GetProp("_smilesAtomOutputOrder").strip("[]").split(","))))
-    return smiles, order
+    return Chem.MolToSmiles(molecule), list(molecule.GetPropsAsDict(True, True)["_smilesAtomOutputOrder"])

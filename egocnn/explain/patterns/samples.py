@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any
 
 import numpy as np
@@ -53,12 +54,11 @@ def read_samples(structures: Sequence[CriticalStructure], data: str | None) -> l
     one_of |= {_key(s.graph): s for s in structures if s.explained == s.predicted}
     chosen = list(one_of.values())[::-1]
     graphs = [name_atoms(structure.graph, data) for structure in chosen]
-    molecules: list[Any | None] = []
-    for graph in graphs:
-        molecules.append(to_molecule(graph))
-        if molecules[-1] is None:  # a molecule for each graph, or none for any: labels of two kinds would never agree
-            molecules = [None] * len(graphs)
-            break
+    molecules: list[Any] = list(takewhile(lambda molecule: molecule is not None, map(to_molecule, graphs)))
+    if len(molecules) < len(
+        graphs
+    ):  # a molecule for each graph, or none for any: labels of two kinds would never agree
+        molecules = [None] * len(graphs)
     return [_sample(*each, median) for each in zip(chosen, graphs, molecules, strict=True)]
 
 

@@ -223,8 +223,7 @@ def _layers(
             else:
                 around = (n for _, n in frontier if n in waiting)
             margin = ALIKE * abs(near)
-            together = [n for n in around if abs(score[n] - near) <= margin]
-            together = sorted(set(together))
+            together = sorted({n for n in around if abs(score[n] - near) <= margin})
             waiting.difference_update(together)
             yield together
             for node in together:

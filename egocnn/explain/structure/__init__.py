@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import html
 import json
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -19,6 +18,7 @@ from egocnn.data.sources.text import one_line
 from egocnn.data.subgraphs import surroundings
 from egocnn.errors import DataError, MissingExtraError
 from egocnn.explain.structure import wording
+from egocnn.explain.structure.plain import fields_of
 from egocnn.files import finite_json, regular, replacing
 
 if TYPE_CHECKING:
@@ -298,11 +298,13 @@ class CriticalStructure:
             DataError: something is missing or does not fit.
         """
         try:
-            return _from_plain(plain)
+            fields = fields_of(plain)
         except KeyError as error:
             raise DataError(f"not a critical structure: it has no {error}") from None
         except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
             raise DataError(f"not a critical structure: {' '.join(str(error).split())[:200]}") from None
+        fidelity, trace = fields.pop("fidelity"), fields.pop("trace")
+        return CriticalStructure(fidelity=fidelity and Fidelity(**fidelity), trace=trace and Trace(**trace), **fields)
 
     def to_networkx(self) -> networkx.Graph:
         """The graph for networkx.
@@ -350,89 +352,9 @@ class CriticalStructure:
 
 def _some(values: Any, which: Ints) -> Any:
     """Those of a column, which may be missing; texts stay a tuple"""
-    return (
-        tuple(np.array(values, object)[which])
-        if isinstance(values, tuple)
-        else None
-        if values is None
-        else values[which]
-    )
-
-
-def _from_plain(plain: Mapping[str, Any]) -> CriticalStructure:
-    nodes = _numbers(plain["node_importance"])
-    triples = [(u, v, x) for u, v, x in plain["edge_importance"]]
-    edges = _whole([end for u, v, _ in triples for end in (u, v)], len(nodes)).reshape(-1, 2)
-    number = {(u, v): position for position, (u, v) in enumerate(edges.tolist())}
-    if len(number) < len(edges) or (edges[:, 0] > edges[:, 1]).any():
-        raise ValueError("an edge must stand once, its lower end first")
-    for pair in (critical := [(u, v) for u, v in plain["critical_edges"]]):
-        if pair not in number:
-            raise ValueError(f"no edge {pair} among those with an importance")
-    predicted, fidelity, trace, true = plain["predicted"], *(plain.get(key) for key in ("fidelity", "trace", "true"))
-    graph = Graph(
-        name=str(plain["name"]), n_nodes=len(nodes), edges=edges,
-        node_label=_texts(plain.get("node_label"), len(nodes)), edge_label=_texts(plain.get("edge_label"), len(edges)),
-        node_names=_texts(plain.get("node_names"), len(nodes)),
-        target=true if isinstance(true, str) else _optional(true), smiles=_text(plain.get("smiles")),
-        **dict.fromkeys(("edge_weight", "node_attr", "node_truth", "edge_truth")),
-    )  # fmt: skip
-    return CriticalStructure(
-        graph=graph, predicted=predicted if isinstance(predicted, str) else float(_numbers([predicted])[0]),
-        probability=_optional(plain["probability"]), explained=_text(plain["class"]),
-        technique=str(plain.get("technique", "")), base=float(_numbers([plain["base"]])[0]),
-        output=float(_numbers([plain["output"]])[0]), spread=_optional(plain.get("spread")), node_importance=nodes,
-        edge_importance=_numbers([x for _, _, x in triples]),
-        critical_nodes=np.unique(_whole(plain["critical_nodes"], len(nodes))),
-        critical_edges=np.unique(np.array([number[pair] for pair in critical], np.int64)),
-        fidelity=None if fidelity is None else _fidelity(fidelity),
-        trace=None if trace is None else _trace(trace, len(nodes), len(edges)),
-    )  # fmt: skip
-
-
-def _numbers(values: Any) -> Floats:
-    for value in values:
-        if not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value):
-            raise ValueError(f"{str(value)[:50]!r} is not a finite number")
-    return np.array(values, np.float64)
-
-
-def _optional(value: Any) -> float | None:
-    return None if value is None else float(_numbers([value])[0])
-
-
-def _fidelity(plain: Any) -> Fidelity:
-    removed, kept = _numbers([plain["removed"], plain["kept"]]).tolist()
-    lost, alone = (_optional(plain.get(name)) for name in ("evidence_lost", "evidence_kept"))
-    return Fidelity(removed, kept, lost, alone)
-
-
-def _whole(values: Any, nodes: int) -> Ints:
-    for value in values:
-        if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < nodes:
-            raise ValueError(f"{str(value)[:50]!r} is not one of {nodes} nodes")
-    return np.array(values, np.int64)
-
-
-def _text(value: Any) -> str | None:
-    if value is not None and not isinstance(value, str):
-        raise ValueError(f"{str(value)[:50]!r} is not a text")
-    return value
-
-
-def _texts(values: Any, count: int) -> tuple[str, ...] | None:
-    if values is not None and len(values) != count:
-        raise ValueError(f"{len(values)} labels for {count}")
-    return None if values is None else tuple(map(str, values))
-
-
-def _trace(plain: Any, n_nodes: int, n_edges: int) -> Trace:
-    nodes, edges = ([_numbers(row) for row in plain[kind]] for kind in ("nodes", "edges"))
-    if len(nodes) != len(edges) or not nodes:
-        raise ValueError(f"a trace of {len(nodes)} and {len(edges)} rows")
-    if {len(row) for row in nodes} != {n_nodes} or {len(row) for row in edges} != {n_edges}:
-        raise ValueError("a trace of another graph")
-    return Trace(np.stack(nodes), np.stack(edges))
+    if isinstance(values, tuple):
+        return tuple(values[n] for n in which)
+    return None if values is None else values[which]
 
 
 def write_structures(structures: Iterable[CriticalStructure], path: Path) -> None:

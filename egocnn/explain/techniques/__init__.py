@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import torch
@@ -15,16 +16,8 @@ from egocnn.data.graphs import Graphs
 from egocnn.data.subgraphs import without_each_edge, without_each_node
 from egocnn.errors import ConfigError
 from egocnn.explain.backtrack import backtrack
-from egocnn.explain.contributions import (
-    EdgeNumbers,
-    Entries,
-    is_opaque,
-    through_embedding,
-    to_graph,
-    values,
-    with_entries,
-)
-from egocnn.explain.evidence import SAME, ForwardPass, evidence, evidence_of_inputs, margin, margins, slopes
+from egocnn.explain.contributions import EdgeNumbers, Entries, gradient, through_embedding, to_graph, values
+from egocnn.explain.evidence import SAME, ForwardPass, evidence, evidence_of_inputs, margins, slopes
 from egocnn.explain.techniques.attention import AttentionHead
 from egocnn.model import Model
 from egocnn.nn.batch import Places
@@ -53,19 +46,13 @@ class Importances:
     read_out: Tensor | None = None  # (N) the evidence that each node holds in all layers that are read out
 
 
-def by_relevance(batch: ExplainedBatch) -> Importances:
+def by_relevance(batch: ExplainedBatch, against: float | None = None) -> Importances:
     """The class's own evidence handed down by the relevance rule; see :mod:`egocnn.explain.backtrack`. Evidence against
     a class counts ``against`` times: every network holds much of it that has nothing to do with this graph, and at full
     weight it drowns what spoke for the class. What raised and what lowered a predicted value counts alike."""
-    return _relevance(batch, 1.0 if batch.network.out.out_features == 1 else batch.settings.against)
+    if against is None:
+        against = 1.0 if batch.network.out.out_features == 1 else batch.settings.against
 
-
-def by_plain_relevance(batch: ExplainedBatch) -> Importances:
-    """The same with evidence for and against a class at full weight: where contributions stand."""
-    return _relevance(batch, 1.0)
-
-
-def _relevance(batch: ExplainedBatch, against: float) -> Importances:
     def weighed(found: Iterable[Tensor]) -> list[Tensor]:
         return [each if against == 1 else torch.where(each > 0, each, against * each) for each in found]
 
@@ -89,16 +76,14 @@ def by_attention(batch: ExplainedBatch) -> Importances:
 
 def by_grad_cam(batch: ExplainedBatch) -> Importances:
     """Grad-CAM in place of the attention layer, as in the authors' code; of the deepest embeddings, too."""
-    graph_of, counts = batch.batch.graph_of, batch.batch.node_counts.clamp(min=1)[:, None]
-    slope = slopes(batch)[-1]
-    mean = slope.new_zeros(len(counts), slope.shape[1]).index_add(0, graph_of, slope) / counts
-    return _transposed_from(batch, (batch.h[-1] * mean[graph_of]).sum(dim=1).clamp(min=0))
+    mean = batch.batch.pool(slopes(batch)[-1], "mean")[batch.batch.graph_of]
+    return _transposed_from(batch, (batch.h[-1] * mean).sum(dim=1).clamp(min=0))
 
 
 def by_gradient(batch: ExplainedBatch) -> Importances:
     """The input times the gradient of the class's margin with respect to it."""
     given = values(batch.network, batch.batch)
-    return _importances(batch, _gradient(batch, given).map(torch.mul, given))
+    return _importances(batch, gradient(batch, given).map(torch.mul, given))
 
 
 def by_integrated_gradients(batch: ExplainedBatch) -> Importances:
@@ -107,35 +92,19 @@ def by_integrated_gradients(batch: ExplainedBatch) -> Importances:
     given, steps = values(batch.network, batch.batch), batch.settings.steps
     total = given.scaled(0)
     for step in range(steps):
-        gradient = _gradient(batch, given.scaled((step + 0.5) / steps))
-        total = total.map(torch.add, gradient.scaled(1 / steps))
+        slope = gradient(batch, given.scaled((step + 0.5) / steps))
+        total = total.map(torch.add, slope.scaled(1 / steps))
     return _importances(batch, total.map(torch.mul, given))
 
 
 TECHNIQUES: dict[str, Callable[[ExplainedBatch], Importances]] = {  # occlusion needs the whole model: occlude()
-    "contributions": by_plain_relevance,
+    "contributions": partial(by_relevance, against=1.0),  # at full weight both ways: only where they stand is asked
     "relevance": by_relevance,
     "paper": by_attention,
     "grad-cam": by_grad_cam,
     "gradient": by_gradient,
     "integrated-gradients": by_integrated_gradients,
 }
-
-
-def _gradient(batch: ExplainedBatch, entries: Entries) -> Entries:
-    """Of the margins, with respect to these entries of the input"""
-    entries = entries.map(lambda part: part.detach().requires_grad_(part.numel() > 0))
-    parts = [part for part in entries.parts if part.requires_grad]
-    if not parts:  # graphs without nodes
-        return entries
-    with torch.enable_grad():
-        factor = entries.whole if is_opaque(batch.network) else None
-        of_inputs = entries.whole if batch.network.counted else None
-        total = margin(batch.network, with_entries(batch.batch, entries), batch.classes, factor, of_inputs).sum()
-    if not total.requires_grad:  # the network reads none of them: nodes without labels and edges
-        return entries.map(torch.zeros_like)
-    found = iter(torch.autograd.grad(total, parts, allow_unused=True, materialize_grads=True))
-    return entries.map(lambda part: next(found) if part.requires_grad else part)
 
 
 def _transposed_from(batch: ExplainedBatch, weight: Tensor) -> Importances:

@@ -47,8 +47,7 @@ class AttentionHead(nn.Module):
 
     def forward(self, h: Tensor, batch: Batch) -> Tensor:
         """(B, C) logits"""
-        pooled = h.new_zeros(len(batch), h.shape[1])
-        logits: Tensor = self.out(pooled.index_add(0, batch.graph_of, h * self.scores(h, batch)[:, None]))
+        logits: Tensor = self.out(batch.pool(h * self.scores(h, batch)[:, None], "sum"))
         return logits
 
 

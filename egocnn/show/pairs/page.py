@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -12,13 +11,10 @@ import numpy as np
 
 from egocnn.data.arrays import Floats, Ints
 from egocnn.data.molecules import to_molecule
-from egocnn.explain.patterns.compare import COLUMNS, Comparison, cliffs, edges_among, transformations_of
-from egocnn.explain.structure import CriticalStructure
+from egocnn.explain.patterns.compare import COLUMNS, Comparison, cliffs, transformations_of
 from egocnn.files import replacing_in, write_json, write_text
 from egocnn.show.assets import fill
 from egocnn.show.drawing.layout import depiction
-from egocnn.show.drawing.molecules import molecule_svg
-from egocnn.show.drawing.picture import Picture, PictureItems, compose
 from egocnn.show.tables import table_writer
 
 SIZE = (440, 300)
@@ -39,27 +35,25 @@ def write_pairs(
             write([one.to_plain() for one in found])
         with table_writer(temporary / f"transformations{suffix}", of_rows) as write:
             write(transformations)
-        write_text(temporary / "index.html", pairs_page(found, transformations, summary, title=title, shown=shown))
+        parts = {"TITLE": escape(title), "SENTENCES": "".join(f"<p>{escape(line)}</p>" for line in sentences(summary))}
+        write_text(temporary / "index.html", fill("pairs", parts | _page(found, transformations, shown)))
     return folder / "index.html"
 
 
-def pairs_page(
-    found: Sequence[Comparison], transformations: Sequence[Mapping[str, Any]], summary: Mapping[str, Any], *,
-    title: str, shown: int,
-) -> str:  # fmt: skip
-    """The whole page as one text; the pairs with the largest change, true where that is known, are drawn."""
-    largest = sorted(found, key=lambda one: -abs(_change(one)))[:shown]
-    steep = set(map(id, cliffs(found)))
-    rows = "".join(
-        f"<tr><td><code>{_arrow(row['transformation'])}</code></td><td>{row['pairs']:,}</td>"
-        + "".join(f"<td>{_number(row[name], '+.2f' if 'mean' in name else '.2f')}</td>" for name in CHANGES)
-        + "</tr>\n"
-        for row in transformations[:FREQUENT]
-    )
-    parts = {"TITLE": escape(title), "SENTENCES": "".join(f"<p>{escape(line)}</p>" for line in sentences(summary))}
-    parts |= {"ROWS": rows, "FREQUENT": f"{min(FREQUENT, len(transformations)):,} of {len(transformations):,}"}
-    parts |= {"SHOWN": f"{len(largest):,} of {len(found):,}"}
-    return fill("pairs", parts | {"CARDS": "".join(_card(one, id(one) in steep) for one in largest)})
+def _page(found: Sequence[Comparison], transformations: Sequence[Mapping[str, Any]], shown: int) -> dict[str, str]:
+    """What the page lists: the most frequent transformations, and the pairs with the largest change, true where that is
+    known, drawn."""
+    largest = sorted(found, key=lambda one: -abs(one.predicted_change if one.true_change is None else one.true_change))
+    steep, frequent, rows = set(map(id, cliffs(found))), transformations[:FREQUENT], ""
+    for row in frequent:
+        changes = "".join(f"<td>{_number(row[name], '+.2f' if 'mean' in name else '.2f')}</td>" for name in CHANGES)
+        rows += f"<tr><td><code>{_arrow(row['transformation'])}</code></td><td>{row['pairs']:,}</td>{changes}</tr>\n"
+    return {
+        "ROWS": rows,
+        "FREQUENT": f"{len(frequent):,} of {len(transformations):,}",
+        "CARDS": "".join(_card(one, id(one) in steep) for one in largest[:shown]),
+        "SHOWN": f"{len(largest[:shown]):,} of {len(found):,}",
+    }
 
 
 def sentences(summary: Mapping[str, Any]) -> list[str]:
@@ -80,29 +74,20 @@ def sentences(summary: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-def _change(one: Comparison) -> float:
-    return one.predicted_change if one.true_change is None else one.true_change
-
-
 def _card(one: Comparison, is_cliff: bool) -> str:
-    row = one.to_plain()
+    row, rows = one.to_plain(), ""
     figures = "".join(
         f'<figure><div class="paper">{svg}</div><figcaption>{escape(each.name)} '
         f"<code>{escape(each.graph.smiles or '')}</code></figcaption></figure>"
         for each, svg in zip((one.first, one.second), draw_both(one), strict=True)
     )
-    lines = ["<tr><th></th><th>first</th><th>second</th><th>change</th></tr>"]
     for name, form in (("predicted", ".2f"), ("true", ""), ("contribution", "+.2f"), ("rank", ".2f")):
-        if row[f"{name}_a"] is None and row[f"{name}_b"] is None:
-            continue
-        both = "".join(f"<td>{_number(row[f'{name}_{side}'], form)}</td>" for side in "ab")
+        both = [_number(row[f"{name}_{side}"], form) for side in "ab"]
         what = f"{name} of what changed" if name in ("contribution", "rank") else name
-        lines.append(f"<tr><th>{what}</th>{both}<td><b>{_number(row.get(f'{name}_change'), '+.2f')}</b></td></tr>")
-    cliff = ' <span class="cliff">cliff</span>' if is_cliff else ""
-    return (
-        f"<article><h3><code>{_arrow(one.transformation)}</code>{cliff}</h3>"
-        f'<div class="both">{figures}</div><table>{"".join(lines)}</table></article>\n'
-    )
+        change = f"<td><b>{_number(row.get(f'{name}_change'), '+.2f')}</b></td>"
+        rows += f"<tr><th>{what}</th><td>{both[0]}</td><td>{both[1]}</td>{change}</tr>" if any(both) else ""
+    parts = {"CHANGE": _arrow(one.transformation), "CLIFF": ' <span class="cliff">cliff</span>' if is_cliff else ""}
+    return fill("pairs", parts | {"FIGURES": figures, "ROWS": rows}, "card.html")
 
 
 def _arrow(transformation: str) -> str:
@@ -113,29 +98,18 @@ def _number(value: Any, form: str) -> str:
     return "" if value is None else escape(str(value)) if isinstance(value, str) else f"{value:{form}}"
 
 
-def draw_both(one: Comparison) -> tuple[str, str]:
+def draw_both(one: Comparison) -> list[str]:
     """Both molecules as SVG, in one orientation and on one scale of colours, with what changed outlined."""
-    molecules: list[Any] = [to_molecule(each.graph) for each in (one.first, one.second)]
-    pictures = [_picture(each, nodes) for each, nodes in zip((one.first, one.second), one.changed, strict=True)]
-    most = [
-        max(np.abs(getattr(each, what).importance).max(initial=0.0) for each in pictures) for what in ("nodes", "edges")
+    both = list(one.outlined)
+    placed = _placed(*(to_molecule(each.graph) for each in both), one.pair.common)
+    kinds = [(each.node_importance, each.edge_importance) for each in both]
+    most = np.array([[np.abs(importance).max(initial=0.0) for importance in each] for each in kinds])
+    strength = most / np.where(most.any(axis=0), most.max(axis=0), 1)
+    return [
+        # of what is too large to be drawn whole only a part is, which lies where it will
+        each.draw(size=SIZE, strength=tuple(strong), placed=None if each.drawn_part else at)
+        for each, strong, at in zip(both, strength.tolist(), placed, strict=True)
     ]
-    pictures = [
-        replace(each, nodes=_scaled(each.nodes, most[0]), edges=_scaled(each.edges, most[1])) for each in pictures
-    ]
-    placed = _placed(molecules[0], molecules[1], one.pair.common)
-    first, second = (molecule_svg(*each) for each in zip(pictures, molecules, placed, strict=True))
-    return first, second
-
-
-def _picture(structure: CriticalStructure, nodes: Ints) -> Picture:
-    words = ("for", "against") if structure.explained is not None else ("raised", "lowered")
-    parts = structure.node_importance, structure.edge_importance, nodes, edges_among(structure, nodes)
-    return compose(structure.graph, *parts, caption="", size=SIZE, words=words)
-
-
-def _scaled(items: PictureItems, largest: float) -> PictureItems:
-    return replace(items, strength=np.abs(items.importance) / largest if largest > 0 else items.strength)
 
 
 def _placed(first: Any, second: Any, common: Ints) -> tuple[Floats, Floats]:

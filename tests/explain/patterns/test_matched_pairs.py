@@ -92,6 +92,8 @@ def test_a_comparison_says_what_changed_what_was_predicted_and_how_the_changed_a
     assert "predicted: 2.5 to 0.5 (-2)" in str(found)
     assert "they exceed 100% and 50% of the other atoms" in str(found)
     assert found._repr_html_().count("<svg") == 2
+    assert [one.critical_nodes.tolist() for one in found.outlined] == [[0], [7, 8]]
+    assert all(one.draw(size=(400, 300)) in found._repr_html_() for one in found.outlined)
     assert found.to_plain()["contribution_change"] == 3.0
 
 

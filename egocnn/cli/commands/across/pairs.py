@@ -4,23 +4,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from egocnn.cli.arguments import add_out, add_run_and_data, add_settings_files, whole_number
+from egocnn.cli.arguments import add_explanation_options, add_out, add_run_and_data, whole_number
 from egocnn.cli.commands.explain import find_structures
 from egocnn.cli.data import open_graphs
-from egocnn.cli.options import Options, Parser, add_options
+from egocnn.cli.options import Options, Parser
 from egocnn.cli.output import print_result, remarks
-from egocnn.config import ExplainConfig
 
 
 def add_arguments(parser: Parser) -> None:
     add_run_and_data(parser)
-    add_settings_files(parser, "read")
-    which = "the class whose probability counts (default: the last, of two the positive one)"
-    parser.add_option("explanation", "--class", dest="explained", metavar="NAME", help=which)
-    asked = "of several targets, the one to explain (default: the first)"
-    parser.add_option("explanation", "--explain-target", metavar="NAME", help=asked)
     others = ("select", "evidence", "largest", "threshold", "top", "attention_threshold")
-    add_options(parser, ExplainConfig, skip=others)
+    which = "the class whose probability counts (default: the last, of two the positive one)"
+    add_explanation_options(parser, which, skip=others)
     parser.set_defaults(select="threshold")  # no structure is shown; this is the quickest
     add_out(parser, "FOLDER", "the folder for the tables and the page")
     parser.add_option("output", "--show", type=whole_number, default=50, metavar="N", help="pairs on the page [50]")
@@ -33,15 +28,15 @@ def pairs(options: Options) -> None:
     import numpy as np
 
     from egocnn.errors import DataError
-    from egocnn.explain.patterns.compare import Comparison, summary_of
+    from egocnn.explain.patterns.compare import compare, summary_of
     from egocnn.explain.patterns.matched import find_pairs
     from egocnn.model import Model
-    from egocnn.show.pairs.page import sentences, write_pairs
+    from egocnn.show.pairs.page import MARK, sentences, write_pairs
     from egocnn.show.report.folder import check_folder
     from egocnn.show.tables import check_format
     from egocnn.train.progress import counting_report
 
-    check_folder(options.out)
+    check_folder(options.out, MARK)
     check_format(Path(f"pairs.{options.format}"))
     model = Model.load(options.run_folder)
     graphs = open_graphs(options, model).whole()
@@ -54,7 +49,7 @@ def pairs(options: Options) -> None:
     used = np.unique([(pair.first, pair.second) for pair in matched])
     found = find_structures(options, model, graphs[used], run_folder=options.run_folder, fidelity=False)
     structures = dict(zip(used.tolist(), found, strict=True))
-    compared = [Comparison(first=structures[pair.first], second=structures[pair.second], pair=pair) for pair in matched]
+    compared = [compare(structures[pair.first], structures[pair.second], pair) for pair in matched]
     summary = {**summary_of(compared), "class": options.explained}
     title = f"Matched pairs in {Path(options.data).name}"
     page = write_pairs(compared, options.out, summary, title=title, shown=options.show, suffix=f".{options.format}")

@@ -28,7 +28,7 @@ from egocnn.explain.contributions import EdgeNumbers
 from egocnn.explain.explain import asking_no_gradients
 from egocnn.explain.portion import mean_in_groups, symmetric_groups
 from egocnn.explain.question import Question
-from egocnn.explain.techniques import ExplainedBatch, by_plain_relevance
+from egocnn.explain.techniques import ExplainedBatch, by_relevance
 from egocnn.files import write_json
 from egocnn.model import Model
 from egocnn.nn.batch import Batch
@@ -136,7 +136,7 @@ def views(model: Model, part: ExplainedPart) -> dict[str, Floats]:
             question = Question([network], batch, classes, model)
             found[f"gradients {points}"] = integrated_gradients(question, points, divided=False)
         for gamma in GAMMAS:
-            traced = by_plain_relevance(_explained(model, graphs, batch, classes, gamma))
+            traced = by_relevance(_explained(model, graphs, batch, classes, gamma), against=1.0)
             found[f"relevance {gamma:g}"] = traced.nodes
         assert traced.read_out is not None
         found["read out"] = traced.read_out
