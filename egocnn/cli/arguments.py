@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 DATA_HELP = (
     "a TU set by name (MUTAG), a TU folder or zip, a CSV with SMILES, an SDF, one SMILES, JSON lines, GraphML or "
-    "GEXF, a STORE, or generated compounds (compounds:alcohols, compounds:isomers, compounds:methylalkanes)"
+    "GEXF, a STORE, or generated compounds (compounds:alcohols)"
 )
 READ_AS_TRAINED = "Where nothing else is said here, columns, hydrogens and salts are read as for the training."
 PRESET_HELP = (
