@@ -12,7 +12,7 @@ from egocnn.data.graphs import Graphs
 from egocnn.data.read import read
 from egocnn.encode.colours import looks
 from egocnn.study.describe import describe, describe_columns
-from egocnn.study.invariance import relabel
+from tests.support.invariance import relabel
 from tests.support.samples import cycle, molecules, one_graph
 from tests.support.strategies import random_graphs
 from tests.support.tiny import alcohols, oxygens

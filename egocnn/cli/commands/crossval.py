@@ -15,7 +15,7 @@ from egocnn.config import ModelConfig, TrainConfig
 from egocnn.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
-    from egocnn.study.crossval import Builder
+    from egocnn.study.crossval import OtherModel
 FOR_ALL_MODELS = ("validation", "seed", "device")  # Settings of the training that hold for every model.
 
 
@@ -76,14 +76,14 @@ def crossval(options: Options) -> None:
     print_result(options, plain, lines)
 
 
-def find_model(options: Options) -> ModelConfig | Builder:
+def find_model(options: Options) -> ModelConfig | OtherModel:
     """The settings of an Ego-CNN, or the rival that ``--model`` names."""
     from egocnn.study.crossval import EGO_CNN
 
     config = from_options(options, ModelConfig)
     if options.model == EGO_CNN:
         return config
-    rival: Builder = find_lab("rivals.names").find_rival(options.model)
+    rival: OtherModel = find_lab("rivals.names").find_rival(options.model)
     if options.preset is not None:  # settings of the Ego-CNN would not change a rival
         raise ConfigError(f"--preset names settings of the Ego-CNN; {rival.name} has its own")
     for name, usual in (asdict(ModelConfig()) | asdict(TrainConfig())).items():

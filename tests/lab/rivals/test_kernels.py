@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from egocnn.data.arrays import Floats, Ints
 from egocnn.data.graphs import Graph, Graphs
 from egocnn.errors import DataError
-from egocnn.study.invariance import relabel
 from lab.rivals.kernels import KERNELS, WL, KernelMachine
 from lab.rivals.kernels.embedded import EmbeddedKernel, WordCounts, adjacent_words, texts_of_graphs
 from lab.rivals.kernels.laplacian import LaplacianKernel, Scale, project
@@ -20,6 +19,7 @@ from lab.rivals.kernels.machine import Kernel, check_memory
 from lab.rivals.kernels.subtree import SubtreeKernel
 from lab.rivals.kernels.words import Vocabulary, labelled, word_rounds
 from lab.rivals.rival import Rival
+from tests.support.invariance import relabel
 from tests.support.samples import cycle, one_graph
 from tests.support.strategies import random_graphs, random_trees
 from tests.support.tiny import alcohols_of_all_sizes
