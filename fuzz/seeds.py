@@ -89,8 +89,8 @@ OBJECTS = (
 )
 NAMES = (
     b"compounds:alcohols:sizes=3-4,per_size=2,seed=7",
-    b"compounds:isomers:sizes=3-3,per-size=2,hold_out=molecules,copies=2",
-    b"compounds:methylalkanes:sizes=5-9,hydrogens=yes",
+    b"compounds:alcohols:sizes=5-9,per-size=1",
+    b"compounds:methylalkanes:sizes=5-9",
 )
 TEXTS = (
     b"name|C|O|bond|class|caption|title",

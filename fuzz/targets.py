@@ -17,7 +17,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from egocnn.config import ReadConfig
-from egocnn.data.generated.compounds import parse_config
+from egocnn.data.generated.alcohols import PER_TEST_SIZE, parse_config
 from egocnn.data.graphs import Graphs
 from egocnn.data.read import read, stream_source
 from egocnn.data.store import Store, write_store
@@ -291,8 +291,8 @@ def _read_name(path: Path, _: int) -> None:
     name = name if name.startswith("compounds:") else f"compounds:{name}"
     with suppress(EgoCNNError):
         asked = parse_config(name)
-        size = max(asked.settings.size_list) * len(asked.settings.size_list)
-        if size * asked.copies * max(asked.settings.per_size, asked.settings.per_test_size) > MOST_GENERATED:
+        first, last = asked.sizes
+        if last * (last + 1 - first) * max(asked.per_size, PER_TEST_SIZE) > MOST_GENERATED:
             return  # whoever asks for many compounds gets them, in the time that takes
     read(name)
 

@@ -44,4 +44,4 @@ TENSORS = (
     b'"U8"',
 )
 TU = ZIP[:3]
-NAMES = (b"compounds:", b"sizes=", b"~root", b"copies=")
+NAMES = (b"compounds:", b"sizes=", b"~root", b"per_size=")

@@ -14,7 +14,7 @@ from egocnn.cli.options import spell_out
 from egocnn.cli.output import check_out, print_remark
 from egocnn.cli.settings import loaded_settings
 from egocnn.config import ModelConfig
-from egocnn.errors import EgoCNNError
+from egocnn.errors import ConfigError, EgoCNNError
 from egocnn.train.engines.distributed.world import only_for_train
 
 
@@ -23,7 +23,11 @@ def main(words: Sequence[str] | None = None) -> int:
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # names may be in any script, terminals may not
     words = spell_out(sys.argv[1:] if words is None else words, ModelConfig)
-    options = build_parser(words).parse_args(words)
+    try:
+        options = build_parser(words).parse_args(words)
+    except ConfigError as error:  # a command of the lab, where there is none
+        print(f"egocnn: {error}", file=sys.stderr)
+        return 2
     logging.basicConfig(format="%(message)s", stream=sys.stderr)  # the library's remarks go to stderr, plainly
     level = logging.ERROR if options.quiet else logging.WARNING if options.json else logging.INFO
     logging.getLogger("egocnn").setLevel(level)

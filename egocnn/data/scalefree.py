@@ -3,9 +3,9 @@ Fit and comparison are those of Clauset, Shalizi and Newman (Power-law distribut
 (section 3): for every degree that the tail might start at, the exponent of greatest likelihood; of these, the start
 with the least Kolmogorov-Smirnov distance. Comparison (section 5): Vuong's test of the log-likelihood ratio against a
 log-normal and an exponential law. All works on how often each degree occurs: a million nodes cost no more than their
-few hundred distinct degrees. Five questions decide, of how large deviations are, not if they are significant: the
-p-value of a bootstrap (:mod:`egocnn.study.scalefree`) rejects every law that is not exact where nodes are many, and the
-size of a graph bounds its degrees. So it is only reported, and a log-normal law may be slightly better."""
+few hundred distinct degrees. Five questions decide, of how large deviations are, not if they are significant: where
+nodes are many every law that is not exact is rejected, and the size of a graph bounds its degrees. So there is no
+p-value, and a log-normal law may be slightly better."""
 
 from __future__ import annotations
 
@@ -115,6 +115,10 @@ class Comparison:
     z: float  # the ratio in standard errors
     p: float  # chance of a ratio so far from 0, to either side, if both laws are equally good
 
+    def __str__(self) -> str:
+        better = "the power law is more likely" if self.ratio > 0 else "it is more likely"
+        return f"{better}: log-likelihood ratio {self.ratio:+,.1f}, z = {self.z:+.1f}, p = {self.p:.2g}"
+
 
 def compare(law: PowerLaw, counts: Counts, rival: Floats) -> Comparison:
     """``rival``: (U) logarithm of the share that each degree of the tail has under the other law"""
@@ -179,8 +183,6 @@ class Judgement:
     log_normal: Comparison | None
     exponential: Comparison | None
     answers: tuple[Criterion, ...]
-    p: float | None = None  # of the bootstrap, where it was run
-    samples: int = 0
 
     @property
     def is_scale_free(self) -> bool:
@@ -203,13 +205,29 @@ class Judgement:
             return f"scale-free: try --tie, which reads every zoom level with the same filters; {last_word}"
         return "not scale-free: leave the layers untied, as they are by default; the paper lost by tying on such graphs"
 
+    def lines(self) -> list[str]:
+        """The judgement as lines of text."""
+        isolated = f" ({self.isolated:,} without neighbours left out)" if self.isolated else ""
+        text = [f"{self.nodes:,} nodes in {self.graphs:,} graphs{isolated}, degrees up to {self.largest:,}"]
+        if (law := self.law) is None:
+            return [*text, f"{self.reason}; {self.advice}"]
+        tail = f"{law.tail_nodes:,} nodes, {law.tail_nodes / self.nodes:.1%}"
+        text += [
+            f"power law        k^-{law.exponent:.3f} from degree {law.start} on ({tail})",
+            f"distance         {law.distance:.4f} (Kolmogorov-Smirnov)",
+            f"or log-normal?   {self.log_normal}",
+            f"or exponential?  {self.exponential}",
+        ]
+        text += [f"{'yes' if a.is_yes else 'no ':4} {a.question}? {a.found}" for a in self.answers]
+        return [*text, self.advice]
+
     def to_plain(self) -> dict[str, Any]:
         """The judgement as JSON values."""
         return {"scale_free": self.is_scale_free, "reason": self.reason, "advice": self.advice, **asdict(self)}
 
 
 def judge(graphs: Graphs) -> Judgement:
-    """All but the bootstrap: fast enough to run before every training."""
+    """Fast enough to run before every training."""
     return judge_counts(Counts.of(graphs.degree), graphs=len(graphs), nodes=graphs.n_nodes)
 
 

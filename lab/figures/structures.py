@@ -11,7 +11,6 @@ import numpy as np
 
 from egocnn.config import ModelConfig, TrainConfig
 from egocnn.data.graphs import Graphs
-from egocnn.data.read import read
 from egocnn.errors import MissingExtraError
 from egocnn.explain import explain
 from egocnn.explain.structure import CriticalStructure, write_structures
@@ -19,6 +18,7 @@ from egocnn.files import write_json
 from egocnn.show.report.folder import file_name
 from egocnn.train.metrics import test_scores
 from egocnn.train.recipe import learn
+from lab.families import read
 from lab.record import circumstances
 
 

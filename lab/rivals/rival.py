@@ -6,19 +6,24 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Protocol, Self
 
+from egocnn.config import TrainConfig
 from egocnn.data.arrays import Ints
 from egocnn.data.graphs import Graphs
 from egocnn.encode.survey import Survey
+from egocnn.study.crossval.folds import FoldTask
+from egocnn.study.crossval.record import Fold
+from lab.rivals.fold import rival_fold
 
 
 class RivalModel(Protocol):
-    """A :class:`~egocnn.study.crossval.other_models.Classifier` that chooses by validation graphs.
+    """Learns the classes of graphs, and chooses by validation graphs.
 
     Whatever is fitted (vocabularies, embeddings, scales, weights) is fitted on the graphs given to :meth:`fit`; the
     validation graphs only choose between settings or epochs. Test graphs are seen by :meth:`predict` alone.
     """
 
-    parameters: int | None  # numbers that training changes; None where the question makes no sense
+    parameters: int | None
+    """numbers that training changes; None where the question makes no sense: one training is then as good as several"""
 
     def fit(self, graphs: Graphs, validation: Graphs) -> Self: ...
 
@@ -29,7 +34,7 @@ class RivalModel(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rival:
-    """A :class:`~egocnn.study.crossval.other_models.Builder`, and what a reader must know about it."""
+    """How a model is built, and what a reader must know about it; cross-validation asks it for its folds."""
 
     name: str  # as in the paper's tables
     source: str  # who published it, and where
@@ -41,6 +46,10 @@ class Rival:
 
     def quick(self) -> Rival:
         return self if self.build_quick is None else replace(self, build=self.build_quick)
+
+    def run_fold(self, graphs: Graphs, task: FoldTask, train: TrainConfig) -> Fold:
+        """As :class:`~egocnn.study.crossval.OtherModel` has it."""
+        return rival_fold(self, graphs, task, train)
 
 
 def with_own_labels(graphs: Graphs) -> Graphs:

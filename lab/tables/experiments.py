@@ -17,11 +17,11 @@ from typing import Any
 import lab.markdown
 from egocnn.config import ModelConfig, ReadConfig, TrainConfig
 from egocnn.data.graphs import Graphs
-from egocnn.data.read import read
 from egocnn.errors import ConfigError, DataError
 from egocnn.files import write_json, write_text
 from egocnn.train.metrics import test_scores
 from egocnn.train.recipe import learn
+from lab.families import read
 from lab.record import circumstances
 
 

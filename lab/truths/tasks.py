@@ -11,8 +11,8 @@ import numpy as np
 
 from egocnn.config import ModelConfig, ReadConfig, TrainConfig
 from egocnn.data.graphs import Graphs
-from egocnn.data.read import read
 from egocnn.errors import DataError
+from lab.families import read
 from lab.truths import Truth, has_marked_edge, read_alternatives, read_edge_marks
 
 SPLIT = ReadConfig(smiles="smiles", target="label", split="split")

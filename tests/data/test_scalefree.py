@@ -1,3 +1,4 @@
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,8 @@ from scipy.special import zeta
 from egocnn.data.arrays import Ints
 from egocnn.data.graphs import Graphs
 from egocnn.data.read import read
-from egocnn.data.scalefree import Counts, PowerLaw, compare, exponential, fit_power_law, judge, log_normal
-from egocnn.study.scalefree import assess, draw_tail, lines
+from egocnn.data.scalefree import EXPONENTS, Counts, PowerLaw, compare, exponential, fit_power_law, judge, log_normal
+from lab.figures.bootstrap import draw_tail
 from tests.support.samples import one_graph
 
 
@@ -144,7 +145,39 @@ def test_neither_is_a_mixture_of_stars_nor_what_is_too_small_to_tell() -> None:
     nothing = Graphs.from_edges(node_counts=[], edges=np.zeros((0, 2), int))
     for few in (one_graph(3, [(0, 1)]), one_graph(2, []), nothing):
         assert not judge(few).is_scale_free
-        assert "too few degrees for any law" in lines(assess(few))[-1]
+        assert "too few degrees for any law" in judge(few).lines()[-1]
+
+
+def test_exponent_distance_and_ratios_are_those_of_the_powerlaw_library() -> None:
+    """The start of the tail is ours: the library passes over starts with an exponent above 3."""
+    powerlaw = pytest.importorskip("powerlaw")
+    random = np.random.default_rng(3)
+    for degrees in (zipf(2.5, 3000, seed=5), np.ceil(random.lognormal(1.5, 1, 3000)).astype(int)):
+        counts = Counts.of(degrees)
+        law = fit_power_law(counts)
+        assert law is not None
+        tail = degrees[degrees >= law.start]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # remarks on how its optimiser fares
+            theirs = powerlaw.Fit(
+                tail, discrete=True, xmin=law.start, parameter_ranges={"alpha": list(EXPONENTS)}, verbose=0
+            )
+            assert theirs.power_law.alpha == pytest.approx(law.exponent, abs=1e-3)
+            assert float(theirs.power_law.D) == pytest.approx(law.distance, abs=1e-3)
+            for name, rival in (("lognormal", log_normal), ("exponential", exponential)):
+                z, _ = theirs.distribution_compare("power_law", name, normalized_ratio=True)
+                assert z == pytest.approx(compare(law, counts, rival(law, counts)).z, abs=0.15)
+
+
+def test_the_text_answers_every_question() -> None:
+    judgement = judge(grown(1, 2000, 2, seed=0))
+    text = "\n".join(judgement.lines())
+    for answer in judgement.answers:
+        assert f"{answer.question}? {answer.found}" in text
+    for law in (judgement.log_normal, judgement.exponential):
+        assert law is not None
+        assert f"log-likelihood ratio {law.ratio:+,.1f}, z = {law.z:+.1f}, p = {law.p:.2g}" in text
+    assert text.endswith(judgement.advice)
 
 
 @pytest.mark.parametrize("name", ["REDDIT-BINARY", "MUTAG", "PTC_MR", "NCI1", "PROTEINS", "IMDB-BINARY", "IMDB-MULTI"])

@@ -14,7 +14,7 @@ from egocnn.encode import ranking as module
 from egocnn.encode.colours import stable_colours, wl_rounds
 from egocnn.encode.ranking import Ranking, rank_neighbours
 from egocnn.errors import ConfigError, DataError
-from egocnn.study.invariance import relabel
+from tests.support.invariance import relabel
 from tests.support.samples import cycle, one_graph
 from tests.support.strategies import random_connected, random_graphs
 

@@ -17,7 +17,7 @@ from egocnn.encode import ties as module
 from egocnn.encode.colours import initial_colours, stable_colours
 from egocnn.encode.ranking import Ranking
 from egocnn.encode.ties import settle
-from egocnn.study.invariance import relabel
+from tests.support.invariance import relabel
 from tests.support.samples import one_graph
 from tests.support.strategies import random_graphs
 

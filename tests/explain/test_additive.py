@@ -18,8 +18,8 @@ from egocnn.explain.additive import Views, blurred, contributions, handed_to_edg
 from egocnn.explain.additive.cycles import LONGEST, MOST_EDGES, Cycles
 from egocnn.explain.structure import CriticalStructure
 from egocnn.model import Model
-from egocnn.study.invariance import relabel
 from tests.explain.random_models import USUAL, assert_close, predictor_for, question_for
+from tests.support.invariance import relabel
 from tests.support.samples import cycle, one_graph
 from tests.support.strategies import EDGE_NAMES, NODE_NAMES, random_connected, random_graphs, random_trees
 

@@ -19,9 +19,9 @@ from egocnn.explain import explain, fit_attention
 from egocnn.explain.structure import CriticalStructure
 from egocnn.model import Model
 from egocnn.nn import Output, predict
-from egocnn.study.invariance import relabel
 from egocnn.train.recipe import learn
 from tests.explain.random_models import assert_close, predictor_for
+from tests.support.invariance import relabel
 from tests.support.samples import cycle, one_graph
 from tests.support.strategies import EDGE_NAMES, NODE_NAMES, random_connected, random_graphs, random_trees
 from tests.support.tiny import MODEL, TRAIN, alcohols, oxygens

@@ -15,7 +15,7 @@ def test_nodes_that_are_told_apart_later_are_computed_once_before(
     readout: Readout, slots: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(distinct, "FEWEST", 1)
-    graphs = read("compounds:isomers")[:600]
+    graphs = read("compounds:alcohols")[:600]
     config = ModelConfig(width=16, depth=2, readout=readout, slots=slots)
     torch.manual_seed(0)
     model = Model.build(config, Encoder.fit(graphs, config))
@@ -31,7 +31,7 @@ def test_nodes_that_are_told_apart_later_are_computed_once_before(
 
 
 def test_a_small_batch_stays_as_it_is() -> None:
-    graphs = read("compounds:isomers")[:3]
+    graphs = read("compounds:alcohols")[:3]
     model = Model.build(ModelConfig(), Encoder.fit(graphs, ModelConfig()))
     batch = model.encode(graphs).batch(torch.arange(3))
     assert distinct.distinct(batch, 16, 3) is batch

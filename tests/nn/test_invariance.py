@@ -15,7 +15,7 @@ from egocnn.data.graphs import Graphs
 from egocnn.encode.encoder import Encoder
 from egocnn.encode.ranking import Ranking
 from egocnn.nn import EgoCNN
-from egocnn.study.invariance import assert_relabelling_invariant
+from tests.support.invariance import assert_relabelling_invariant
 from tests.support.networks import build, whole_batch
 from tests.support.samples import cycle, one_graph
 from tests.support.strategies import random_connected, random_graphs, random_trees

@@ -14,7 +14,7 @@ from egocnn.encode.encoder import Encoder
 from egocnn.nn import Pool, SortPool
 from egocnn.nn.batch import Batch
 from egocnn.nn.readout import log_of, pool
-from egocnn.study.invariance import relabel
+from tests.support.invariance import relabel
 from tests.support.networks import whole_batch
 from tests.support.strategies import random_graphs
 from tests.support.tiny import plain_model

@@ -160,7 +160,6 @@ TORCH_FREE = [
     "egocnn.config",
     "egocnn.data.graphs",
     "egocnn.encode.ranking",
-    "egocnn.study.invariance",
     "egocnn.cli",
     *(module for module in MODULES if module.startswith(("egocnn.data.sources", "egocnn.data.generated"))),
 ]

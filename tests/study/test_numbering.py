@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from egocnn.data.graphs import Graphs
-from egocnn.study.invariance import assert_relabelling_invariant, relabel
+from tests.support.invariance import assert_relabelling_invariant, relabel
 from tests.support.samples import molecules, sure
 from tests.support.strategies import random_graphs
 

@@ -77,6 +77,14 @@ def alcohols() -> Graphs:
 
 
 @cache
+def alcohols_of_all_sizes() -> Graphs:
+    """About a hundred graphs, of every size some in every part."""
+    graphs = read("compounds:alcohols:sizes=3-25,per_size=8")
+    of_ten = np.repeat([0, 0, 2, 0, 1, 0, 0, 2, 0, 0], 2)  # an alkane, then the alcohol of its skeleton
+    return graphs.with_parts(np.resize(of_ten, len(graphs)))
+
+
+@cache
 def oxygens(n_graphs: int = 40) -> Graphs:
     """Random trees with the number of their O nodes to predict, far from 0 and in large units."""
     trees = random_trees(n_graphs, nodes=10, seed=0)

@@ -3,6 +3,8 @@
 from importlib import import_module
 from typing import Any
 
+from egocnn.cli.lab import find_lab
+
 COMMANDS = {
     "demo": "train on generated alcohols, explain sizes never seen, write a report: no data needed",
     "info": "what is in a data set, and what is wrong with it",
@@ -22,13 +24,17 @@ COMMANDS = {
     "completion": "print a script that completes commands and options in your shell",
 }
 
-FOLDERS = {"info": "data", "prepare": "data", "scale-free": "data", "reproduce": "lab", "bench": "lab"}
-FOLDERS |= {"patterns": "across", "pairs": "across"}
+FOLDERS = {"info": "data", "prepare": "data", "scale-free": "data", "patterns": "across", "pairs": "across"}
 """Where the module of a command is, if not here."""
+IN_THE_LAB = {"reproduce": "tables.command", "bench": "bench.command"}  # commands whose options are the lab's own
 
 
 def find_command(name: str) -> tuple[Any, Any]:
-    """The functions ``add_arguments`` and, called like the command, the command itself; only its module is imported."""
+    """The functions ``add_arguments`` and, called like the command, the command itself; only its module is imported.
+    Refused where it is a command of the lab and there is no lab."""
     word = name.replace("-", "_")
+    if name in IN_THE_LAB:
+        module = find_lab(IN_THE_LAB[name])
+        return module.add_arguments, getattr(module, word)
     module = import_module(".".join([__name__, *([FOLDERS[name]] if name in FOLDERS else []), word]))
     return module.add_arguments, getattr(module, word)

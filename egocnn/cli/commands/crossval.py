@@ -7,15 +7,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from egocnn.cli.arguments import COUNT, add_out, add_study_options, chosen_protocol
-from egocnn.cli.commands.lab import find_lab
 from egocnn.cli.data import open_graphs
+from egocnn.cli.lab import find_lab
 from egocnn.cli.options import Options, Parser, from_options
 from egocnn.cli.output import check_file, print_result, progress_and_log
 from egocnn.config import ModelConfig, TrainConfig
 from egocnn.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
-    from egocnn.study.crossval import Builder
+    from egocnn.study.crossval import OtherModel
 FOR_ALL_MODELS = ("validation", "seed", "device")  # Settings of the training that hold for every model.
 
 
@@ -76,14 +76,14 @@ def crossval(options: Options) -> None:
     print_result(options, plain, lines)
 
 
-def find_model(options: Options) -> ModelConfig | Builder:
+def find_model(options: Options) -> ModelConfig | OtherModel:
     """The settings of an Ego-CNN, or the rival that ``--model`` names."""
     from egocnn.study.crossval import EGO_CNN
 
     config = from_options(options, ModelConfig)
     if options.model == EGO_CNN:
         return config
-    rival: Builder = find_lab("rivals.names").find_rival(options.model)
+    rival: OtherModel = find_lab("rivals.names").find_rival(options.model)
     if options.preset is not None:  # settings of the Ego-CNN would not change a rival
         raise ConfigError(f"--preset names settings of the Ego-CNN; {rival.name} has its own")
     for name, usual in (asdict(ModelConfig()) | asdict(TrainConfig())).items():

@@ -1,5 +1,5 @@
-"""Molecules whose critical structure is known, generated from a seed: CompoundsConfig or its text form -> Graphs."""
+"""Alkanes and alcohols whose critical structure is known, generated from a seed: AlcoholsConfig or text -> Graphs."""
 
-from egocnn.data.generated.compounds import CompoundsConfig, generate, read_compounds
+from egocnn.data.generated.alcohols import AlcoholsConfig, generate, read_compounds
 
-__all__ = ["CompoundsConfig", "generate", "read_compounds"]
+__all__ = ["AlcoholsConfig", "generate", "read_compounds"]

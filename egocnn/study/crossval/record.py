@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -22,9 +22,6 @@ from egocnn.study.statistics import PairedTest, corrected_t_test
 from egocnn.train.metrics import in_words
 
 SECONDS = ("preparing_seconds", "training_seconds", "testing_seconds")
-ADDED_LATER: dict[str, Any] = {"judgements": 1, "pool_norm": False, "count_inputs": False, "networks": 1, "parts": 0.0}
-ADDED_LATER |= {"missing": 1.0, "monitor": "auto"}  # absent in older records, which were made with these values
-REMOVED_SINCE = {"rest": "none", "max_hops": 1, "wl_rounds": 3}  # in older records; every network has these values now
 GIVE_UP = "--overwrite replaces it, or name another file"
 
 
@@ -145,8 +142,8 @@ class CrossValidation:
         )
 
 
-def read_plain(path: Path, names: set[str], what: str, may: Set[str] = frozenset()) -> dict[str, Any] | None:
-    """The JSON object in a file, which must have just these names, and ``may`` have some; None where no file is."""
+def read_plain(path: Path, names: set[str], what: str) -> dict[str, Any] | None:
+    """The JSON object in a file, which must have just these names; None where no file is."""
     try:
         found = json.loads(regular(path).read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -155,15 +152,17 @@ def read_plain(path: Path, names: set[str], what: str, may: Set[str] = frozenset
         raise RunError(f"{path}: cannot be read ({error.strerror})") from None
     except (ValueError, RecursionError):
         found = None
-    if not isinstance(found, dict) or not names - may <= found.keys() <= names:
+    if not isinstance(found, dict) or 2 * len(names & found.keys()) < len(names):
         raise RunError(f"{path}: is not {what}")
+    if found.keys() != names:
+        raise RunError(f"{path}: was made by another version of egocnn; run it again")
     return found
 
 
 def read_record(path: Path) -> CrossValidation | None:
     """The record that a cross-validation wrote; None where there is no file."""
     what = "the record of a cross-validation"
-    found = read_plain(path, {f.name for f in fields(CrossValidation)}, what, {"targets"})
+    found = read_plain(path, {f.name for f in fields(CrossValidation)}, what)
     try:
         return None if found is None else CrossValidation.from_plain(found)
     except (TypeError, ValueError, KeyError):
@@ -278,10 +277,7 @@ def state(
 ) -> dict[str, Any]:
     """Everything but the data that decides the scores; where they are computed does not count."""
     counts = {"model": model, "protocol": protocol, "folds": folds, "runs": runs, "restarts": restarts}
-    flat = {name: value for group in settings.values() for name, value in group.items() if name != "device"}
-    as_before = [name for name, value in ADDED_LATER.items() if flat.get(name) == value]
-    removed = REMOVED_SINCE if "embedding" in flat else {}  # other models never had them
-    return {**counts, **removed, **{name: value for name, value in flat.items() if name not in as_before}}
+    return counts | {name: value for group in settings.values() for name, value in group.items() if name != "device"}
 
 
 def fingerprint(collection: Collection, split: str, stated: Mapping[str, Any]) -> str:

@@ -11,18 +11,19 @@ from itertools import chain, islice
 from pathlib import Path
 from statistics import fmean
 from typing import Any, TypeAlias
+from typing import Protocol as Interface
 
 import numpy as np
 import torch
 
 from egocnn.config import ModelConfig, TrainConfig
 from egocnn.data.collection import Collection
+from egocnn.data.graphs import Graphs
 from egocnn.errors import ConfigError, DivergedError
 from egocnn.nn.batch import Batchable
 from egocnn.nn.device import choose_device
 from egocnn.study.cluster import library_versions, name_machine, peak_megabytes, run_jobs
 from egocnn.study.crossval.folds import Combine, FoldTask, Protocol, digest_of_folds, make_tasks
-from egocnn.study.crossval.other_models import EGO_CNN, AnyModel, classifier_fold, name_of
 from egocnn.study.crossval.record import SECONDS, CrossValidation, Fold, FoldRun, PartialRecord, fingerprint, state
 from egocnn.study.crossval.scoring import (
     mean_of,
@@ -37,6 +38,8 @@ from egocnn.train.history import History, mean_history
 from egocnn.train.loop import EngineName, Reports, fit
 from egocnn.train.metrics import LOWER_IS_BETTER, OF_BOTH, score_for
 from egocnn.train.validation import check_targets, with_known_target
+
+EGO_CNN = "ego-cnn"  # What our own model is called, beside the names of others.
 
 
 def ignore(*_: object) -> None:
@@ -75,6 +78,25 @@ class Execution:
     def silent(self) -> Execution:
         """The same without anybody to call: what is sent to other processes must be plain."""
         return replace(self, progress=ignore, log=ignore)
+
+
+class OtherModel(Interface):
+    """A model that is not an Ego-CNN, a rival of the lab say: it trains and tests every fold itself."""
+
+    @property
+    def name(self) -> str:
+        """What the record calls it."""
+
+    def run_fold(self, graphs: Graphs, task: FoldTask, train: TrainConfig) -> Fold:
+        """The graphs of one fold, numbers of those to learn, validate and test -> the finished fold."""
+
+
+AnyModel: TypeAlias = ModelConfig | OtherModel  # the settings of an Ego-CNN, or another model
+
+
+def name_of(model: AnyModel) -> str:
+    """As the record has it."""
+    return EGO_CNN if isinstance(model, ModelConfig) else model.name
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -223,30 +245,22 @@ def cross_validate(
 ) -> CrossValidation:  # fmt: skip
     """Train and test on every fold; ``train.seed`` decides folds, validation parts and restarts.
 
-    ``model``: the settings of an Ego-CNN, or any :class:`~egocnn.study.crossval.other_models.Classifier`, which takes
-    nothing from ``train`` but ``validation`` and ``seed``. Without a ``protocol``: the plain one with so many ``folds``
-    and ``restarts``. ``stack``: train folds, runs and restarts of an Ego-CNN as one model; by default where a GPU
-    computes. ``jobs``: folds at a time, in processes of one thread each (1 by default), or in one stack (all by
-    default). ``ray``: the address of a Ray cluster, or "local": every fold is a task with one CPU there, unstacked.
+    ``model``: the settings of an Ego-CNN, or an :class:`OtherModel`, which takes nothing from ``train`` but
+    ``validation`` and ``seed``. Without a ``protocol``: the plain one with so many ``folds`` and ``restarts``.
+    ``stack``: train folds, runs and restarts of an Ego-CNN as one model; by default where a GPU computes.
+    ``jobs``: folds at a time, in processes of one thread each (1 by default), or in one stack (all by default).
+    ``ray``: the address of a Ray cluster, or "local": every fold is a task with one CPU there, unstacked.
     Scores do not depend on these, but for rounding and dropout. Graphs in their store train only an Ego-CNN, unstacked.
     ``out``: write the record there. Folds are saved beside it as they finish, and the same call goes on from them;
     those of other data or settings are refused unless ``overwrite`` gives them up. ``progress`` gets the number of
-    epochs that are over, ``log`` a line of text. Another model, here one that always says the commonest class:
+    epochs that are over, ``log`` a line of text.
 
-    >>> import numpy as np
-    >>> from egocnn.config import TrainConfig
+    >>> from egocnn.config import ModelConfig, TrainConfig
     >>> from egocnn.data.read import read
-    >>> class Majority:
-    ...     def fit(self, graphs, target):
-    ...         self.commonest = np.bincount(target).argmax()
-    ...         return self
-    ...
-    ...     def predict(self, graphs):
-    ...         return np.full(len(graphs), self.commonest)
     >>> graphs = read("compounds:alcohols:sizes=3-12,per_size=6")
-    >>> result = cross_validate(graphs, Majority(), TrainConfig(device="cpu"), folds=4)
-    >>> result.model, round(result.mean, 1)
-    ('Majority', 0.5)
+    >>> result = cross_validate(graphs, ModelConfig(width=8), TrainConfig(epochs=1, networks=1, device="cpu"), folds=4)
+    >>> result.model, len(result.folds)
+    ('ego-cnn', 4)
     """
     protocol = protocol or Protocol(folds=folds, restarts=restarts)
     execution = Execution(jobs=jobs, ray=ray, stack=stack, progress=progress or ignore, log=log or ignore)
@@ -352,4 +366,4 @@ def _folds(settings: FoldSettings, tasks: Sequence[FoldTask], there: int, *, sta
 def _fold(settings: FoldSettings, task: FoldTask) -> Fold:
     if isinstance(settings.model, ModelConfig):
         return ego_fold(settings, task)
-    return classifier_fold(settings.graphs.whole(), task, settings.model, settings.train)
+    return settings.model.run_fold(settings.graphs.whole(), task, settings.train)

@@ -16,10 +16,10 @@ import numpy as np
 import torch
 
 from egocnn.config import ExplainConfig, ModelConfig, Technique
-from egocnn.data.read import read
 from egocnn.encode.encoder import Encoder
 from egocnn.explain import explain, fit_attention
 from egocnn.model import Model
+from lab.families import read
 from lab.record import arguments, write_measured
 
 TOLERANCE = 1e-3  # float32 over a few layers, divided and summed up in another order

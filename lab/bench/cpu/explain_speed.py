@@ -17,10 +17,10 @@ from typing import Any
 import torch
 
 from egocnn.config import ExplainConfig, ModelConfig
-from egocnn.data.read import read
 from egocnn.encode.encoder import Encoder
 from egocnn.explain import explain
 from egocnn.model import Model
+from lab.families import read
 from lab.record import arguments, write_measured
 from lab.rivals import fit, gnn_explainer
 

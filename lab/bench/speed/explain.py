@@ -15,12 +15,12 @@ import torch
 
 from egocnn.config import ModelConfig
 from egocnn.data.graphs import Graphs
-from egocnn.data.read import read
 from egocnn.encode.encoder import Encoder
 from egocnn.explain import explain
 from egocnn.model import Model
 from lab.bench.tools.systems import OURS, BenchSettings, TimedCase, TimedSystem, measure_systems
 from lab.bench.tools.timing import Work
+from lab.families import read
 from lab.rivals import fit, gnn_explainer
 
 DATA = "compounds:isomers"

@@ -1,32 +1,16 @@
-"""Settings of generated compounds by chance, and questions to the molecules, for their tests."""
+"""Questions to generated molecules, for their tests."""
 
 import re
-from typing import Any, get_args
+from collections import Counter
+from typing import Any
 
 import numpy as np
-from hypothesis import strategies as st
 
-from egocnn.data.generated import CompoundsConfig
-from egocnn.data.generated.compounds import FAMILIES, FamilyName
-from egocnn.data.generated.families import build_tree, canonical_text
+from egocnn.data.generated.molecules import build_tree, canonical_text
 from egocnn.data.graphs import Graph, Graphs
+from egocnn.data.schema import PARTS
 
-
-@st.composite
-def configs(draw: st.DrawFn, families: tuple[str, ...] = get_args(FamilyName)) -> CompoundsConfig:
-    family: Any = draw(st.sampled_from(families))
-    least = FAMILIES[family].limits[0]
-    first = draw(st.integers(least, least + 4))
-    return CompoundsConfig(
-        family=family,
-        sizes=(first, first + draw(st.integers(3, 8 if family != "isomers" else 4))),
-        hydrogens=draw(st.sampled_from([None, True, False])),
-        per_size=draw(st.integers(1, 12)),
-        per_test_size=draw(st.sampled_from([None, 1, 3])),
-        copies=draw(st.integers(1, 3)),
-        hold_out=draw(st.sampled_from([None, "sizes", "molecules"])),
-        seed=draw(st.integers(0, 1000)),
-    )
+VALENCE = {"C": 4, "O": 2, "H": 1}
 
 
 def atoms(graph: Graph) -> tuple[str, ...]:
@@ -79,3 +63,40 @@ def size_of(graph: Graph) -> int:
     assert found
     carbons = int(found[1] or found[2] or 1)
     return carbons - 1 if "methyl" in graph.name else carbons
+
+
+def parts_by(graphs: Graphs, key: Any) -> dict[Any, set[str]]:
+    assert graphs.part is not None
+    found: dict[Any, set[str]] = {}
+    for which, (graph, part) in enumerate(zip(graphs, graphs.part, strict=True)):
+        found.setdefault(key(which, graph), set()).add(PARTS[part])
+    return found
+
+
+def rdkit_smiles(graph: Graph) -> str:
+    from rdkit import Chem
+
+    molecule = Chem.RWMol()
+    for letter in atoms(graph):
+        molecule.AddAtom(Chem.Atom(letter))
+    for u, v in graph.edges:
+        molecule.AddBond(int(u), int(v), Chem.BondType.SINGLE)
+    Chem.SanitizeMol(molecule)
+    return str(Chem.MolToSmiles(Chem.RemoveHs(molecule)))
+
+
+def check_chemistry(graph: Graph, *, hydrogens: bool) -> None:
+    """A tree of atoms with the right valence and formula."""
+    assert is_tree(graph)
+    assert set(graph.edge_label or ()) <= {"single"}
+    degree = [len(around) for around in neighbours(graph)]
+    count = Counter(atoms(graph))
+    free = [VALENCE[letter] - d for d, letter in zip(degree, atoms(graph), strict=True)]
+    assert set(free) == {0} if hydrogens else min(free) >= 0
+    assert count["H"] == (2 * count["C"] + 2 if hydrogens else 0)
+    assert count["O"] == (1 if graph.target == "alcohol" else 0)
+
+
+def check_distinct(graphs: Graphs) -> None:
+    """No two of the molecules are isomorphic, or called alike."""
+    assert len({canonical(graph) for graph in graphs}) == len(set(graphs.names)) == len(graphs)

@@ -14,8 +14,8 @@ from egocnn.data.arrays import Floats, Ints
 from egocnn.data.graphs import Graphs
 from egocnn.explain import explain
 from egocnn.explain.selection.grow import CONCENTRATED, LEAST_ODDS, MOST_PARTS, Evidence, grow, parts_of
-from egocnn.study.invariance import relabel
 from tests.explain.random_models import USUAL, predictor_for
+from tests.support.invariance import relabel
 from tests.support.samples import one_graph
 from tests.support.strategies import random_connected
 

@@ -7,7 +7,7 @@ import pytest
 from egocnn.data.graphs import Graphs
 from egocnn.data.sources.networkx import from_networkx
 from egocnn.explain.selection.pieces import joined
-from egocnn.study.invariance import relabel
+from tests.support.invariance import relabel
 
 
 def graphs_of(*several: nx.Graph) -> Graphs:

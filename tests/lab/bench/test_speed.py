@@ -191,7 +191,7 @@ def test_the_exponent_is_that_of_the_larger_half_and_a_curve_leaves_out_what_was
 def test_a_step_is_measured_beside_every_peer() -> None:
     pytest.importorskip("torch_geometric")
     threads = torch.get_num_threads()
-    result = cpu_step.measure(read("compounds:isomers")[:24], cpu_step.Size(graphs=8, depth=2, width=8), rounds=1)
+    result = cpu_step.measure(read("compounds:alcohols")[:24], cpu_step.Size(graphs=8, depth=2, width=8), rounds=1)
     assert (torch.get_num_threads(), result["graphs"]) == (threads, 8)
     products = result["products_per_node"]
     assert 1 < products["ours"] <= products["present"] < products["dense"] == 17
@@ -205,7 +205,7 @@ def test_a_step_is_measured_beside_every_peer() -> None:
 
 def test_several_networks_are_measured_beside_one() -> None:
     model, train = ModelConfig(width=8, depth=1, hidden=8, slots=4, k=4), TrainConfig(networks=2, epochs=3)
-    result = networks.measure(read("compounds:isomers")[:24], model, train, rounds=2, at_once=2)
+    result = networks.measure(read("compounds:alcohols")[:24], model, train, rounds=2, at_once=2)
     assert result["graphs"] == {"trained": 18, "validated": 2}  # four are for the test
     times = result["seconds"]
     assert {"one network", "one network, one thread", "2 networks"} < times.keys()
@@ -218,8 +218,8 @@ def test_several_networks_are_measured_beside_one() -> None:
 
 def test_preparing_is_measured_on_growing_graphs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     out = tmp_path / "prepare.json"
-    fresh = prepare.in_fresh_processes("compounds:isomers", 1)
-    assert fresh.keys() == prepare.measure("compounds:isomers").keys()
+    fresh = prepare.in_fresh_processes("compounds:alcohols", 1)
+    assert fresh.keys() == prepare.measure("compounds:alcohols").keys()
     monkeypatch.setattr(prepare, "in_fresh_processes", lambda source, _: prepare.measure(source))  # processes take time
     assert lab(["measure", "prepare", "--quick", "-o", str(out)]) == 0
     result = json.loads(out.read_text())

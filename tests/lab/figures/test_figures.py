@@ -5,8 +5,8 @@ from xml.etree import ElementTree
 import pytest
 
 from egocnn.data.graphs import Graphs
-from egocnn.data.read import read
 from egocnn.explain.structure import read_structures
+from lab.families import read
 from lab.figures import patterns
 from lab.figures.structures import FIGURES, Figure, Panel, write_figure
 from tests.support.tiny import ALCOHOLS, SIZES, plain_model, plain_train

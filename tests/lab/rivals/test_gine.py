@@ -11,7 +11,6 @@ pytest.importorskip("torch_geometric.explain", reason="torch-geometric is not in
 
 from egocnn.config import TrainConfig
 from egocnn.data.graphs import Graphs
-from egocnn.data.read import read
 from egocnn.errors import DataError
 from egocnn.train.validation import part_numbers
 from lab.rivals import (
@@ -29,15 +28,11 @@ from lab.rivals import (
 from lab.rivals.gine import logits_of, make_inputs
 from lab.truths import edges_from_nodes
 from tests.support.samples import as_list, molecules, one_graph
+from tests.support.tiny import alcohols_of_all_sizes as alcohols
 from tests.support.tiny import oxygens
 
 CONFIG = GINEConfig(width=16, hidden=16)
 CPU = torch.device("cpu")
-
-
-@cache
-def alcohols() -> Graphs:
-    return read("compounds:alcohols:sizes=3-10,per_size=8,hold_out=molecules")
 
 
 @cache

@@ -11,9 +11,7 @@ from hypothesis import strategies as st
 
 from egocnn.data.arrays import Floats, Ints
 from egocnn.data.graphs import Graph, Graphs
-from egocnn.data.read import read
 from egocnn.errors import DataError
-from egocnn.study.invariance import relabel
 from lab.rivals.kernels import KERNELS, WL, KernelMachine
 from lab.rivals.kernels.embedded import EmbeddedKernel, WordCounts, adjacent_words, texts_of_graphs
 from lab.rivals.kernels.laplacian import LaplacianKernel, Scale, project
@@ -21,10 +19,10 @@ from lab.rivals.kernels.machine import Kernel, check_memory
 from lab.rivals.kernels.subtree import SubtreeKernel
 from lab.rivals.kernels.words import Vocabulary, labelled, word_rounds
 from lab.rivals.rival import Rival
+from tests.support.invariance import relabel
 from tests.support.samples import cycle, one_graph
 from tests.support.strategies import random_graphs, random_trees
-
-ALCOHOLS = "compounds:alcohols:sizes=3-10,per_size=8,hold_out=molecules"
+from tests.support.tiny import alcohols_of_all_sizes
 
 
 def rings_with_tails(n_graphs: int, *, seed: int, rings: Sequence[int] = (3, 4)) -> Graphs:
@@ -116,7 +114,7 @@ def test_each_learns_to_tell_three_rings_apart_and_alcohols_from_alkanes(rival: 
         rings = (3, 4, 5) if rival is WL else (3, 4)
         learned, validation, test = (rings_with_tails(n, seed=s, rings=rings) for s, n in enumerate((60, 20, 40)))
     else:
-        graphs = read(ALCOHOLS)
+        graphs = alcohols_of_all_sizes()
         learned, validation, test = (graphs.select(part) for part in ("train", "validation", "test"))
     system = rival.build(0).fit(learned, validation)
     assert np.mean(system.predict(test) == test.target) > 0.9

@@ -13,7 +13,6 @@ from egocnn.data.graphs import Graphs
 from egocnn.errors import ConfigError, MissingExtraError
 from egocnn.study.crossval import Protocol, cross_validate
 from egocnn.study.crossval.folds import FoldTask, make_tasks
-from egocnn.study.crossval.other_models import classifier_fold
 from lab.rivals import fit
 from lab.rivals.kernels.embedded import embed
 from lab.rivals.names import find_rival, rivals
@@ -81,7 +80,7 @@ def test_other_test_graphs_change_no_prediction_of_a_rival(name: str) -> None:
             return found[-1]
 
     heard = replace(rival, build=lambda seed: Heard(rival.build(seed)))
-    one, other = (classifier_fold(each, task, heard, TRAIN) for each in (graphs, others))
+    one, other = (heard.run_fold(each, task, TRAIN) for each in (graphs, others))
     validated, tested, validated_again, tested_again = found
     assert validated.tolist() == validated_again.tolist()
     assert tested[same].tolist() == tested_again[same].tolist()

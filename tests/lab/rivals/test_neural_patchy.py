@@ -10,11 +10,11 @@ pytest.importorskip("igraph", reason="igraph is not installed")
 
 from egocnn.data.graphs import Graphs
 from egocnn.encode.ranking import Ranking
-from egocnn.study.invariance import relabel
 from lab.rivals.networks import reach
 from lab.rivals.networks.canonical import canonical_nodes, canonical_order
 from lab.rivals.networks.encoding import Encoding, Shape
 from lab.rivals.networks.patchy import FIELD, Fields, PatchySanConvolutions, PatchySanNetwork, patch_shape, read_fields
+from tests.support.invariance import relabel
 from tests.support.samples import as_list, cycle, molecules, one_graph
 from tests.support.strategies import random_connected
 

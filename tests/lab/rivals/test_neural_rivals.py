@@ -12,7 +12,6 @@ pytest.importorskip("igraph", reason="igraph is not installed")
 
 from egocnn.data.graphs import Graphs
 from egocnn.errors import DataError
-from egocnn.study.invariance import relabel
 from lab.rivals.gine import Inputs, make_inputs
 from lab.rivals.networks import RIVALS, Design, NetworkSystem, Settings
 from lab.rivals.networks.convolutions import Diffusion
@@ -22,6 +21,7 @@ from lab.rivals.networks.layers import Network
 from lab.rivals.networks.recurrent import ColumnNetwork, MessagePassing
 from lab.rivals.networks.rivals import DCNN, DIFFPOOL, GIN, SPATIAL_GCN
 from lab.rivals.rival import Rival
+from tests.support.invariance import relabel
 from tests.support.samples import as_list, molecules, one_graph
 from tests.support.tiny import oxygens
 

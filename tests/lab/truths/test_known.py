@@ -7,10 +7,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from egocnn.data.generated import CompoundsConfig, generate, read_compounds
 from egocnn.data.graphs import Graphs
-from egocnn.data.read import read
 from egocnn.errors import DataError
+from lab.families import Family, generate, read
 from lab.truths import (
     Truth,
     has_marked_edge,
@@ -22,7 +21,8 @@ from lab.truths import (
 )
 from lab.truths.isomers import mirror
 from lab.truths.tasks import TASKS
-from tests.data.generated.molecules import atoms, configs
+from tests.data.generated.molecules import atoms
+from tests.lab.test_families import families
 from tests.support.samples import as_list, molecules
 
 TABLE = 'id,smiles,critical_atoms\na,CCO,"[[2], [1, 2]]"\nb,CC,[]\nc,CCN,"[[]]"\na,CCO,"[[2], [1, 2]]"\n'
@@ -124,9 +124,9 @@ def test_marks_that_break_a_rule_are_named(tmp_path: Path, text: str, rule: str)
 
 
 @settings(max_examples=25)
-@given(configs(("isomers", "methylalkanes")))
-def test_the_mirror_is_an_automorphism_that_exchanges_the_arms(config: CompoundsConfig) -> None:
-    for graph in generate(config):
+@given(families())
+def test_the_mirror_is_an_automorphism_that_exchanges_the_arms(family: Family) -> None:
+    for graph in generate(family):
         if graph.target == "symmetric":
             partner = mirror(graph)
             assert (partner[partner] == np.arange(graph.n_nodes)).all()
@@ -139,7 +139,7 @@ def test_the_mirror_is_an_automorphism_that_exchanges_the_arms(config: Compounds
 
 def test_no_automorphism_of_an_asymmetric_isomer_exchanges_the_arms() -> None:
     networkx = pytest.importorskip("networkx", exc_type=ImportError)
-    for graph in read_compounds("compounds:isomers:sizes=3-6,per_size=10"):
+    for graph in read("compounds:isomers:sizes=3-6,per_size=10"):
         network = networkx.Graph(graph.edges.tolist())
         (centre,) = networkx.center(network)
         matcher = networkx.isomorphism.GraphMatcher(network, network)

@@ -1,5 +1,6 @@
 """TruthScores against known structures, each by hand, and the controls that need no model."""
 
+from dataclasses import replace
 from itertools import permutations
 
 import numpy as np
@@ -9,9 +10,9 @@ from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
 
 from egocnn.data.graphs import Graphs
-from egocnn.data.read import read
 from egocnn.errors import DataError
 from lab import truths
+from lab.families import FAMILIES, generate
 from lab.truths import Importance, Outcomes, Truth, TruthScores, score_structures, unmatched_above_matched
 from lab.truths.isomers import mirror
 from tests.support.samples import molecules, one_graph
@@ -143,9 +144,9 @@ def test_what_is_no_chain_with_methyls_is_refused(edges: list[tuple[int, int]]) 
         unmatched_above_matched(graph, np.zeros(graph.n_nodes))
 
 
-@pytest.mark.parametrize("hydrogens", ["no", "yes"])
-def test_the_generated_isomers_name_the_same_methyls(hydrogens: str) -> None:
-    graphs = read(f"compounds:isomers:sizes=3-5,per_size=20,hydrogens={hydrogens}")
+@pytest.mark.parametrize("hydrogens", [False, True])
+def test_the_generated_isomers_name_the_same_methyls(hydrogens: bool) -> None:
+    graphs = generate(replace(FAMILIES["isomers"], sizes=(3, 5), per_size=20, hydrogens=hydrogens))
     truths = [Truth.of(graph) for graph in graphs]
     perfect = [Importance(np.asarray(g.node_truth, float), np.asarray(g.edge_truth, float)) for g in graphs]
     scores = score_structures(perfect, truths, graphs=graphs)

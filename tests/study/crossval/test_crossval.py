@@ -3,7 +3,7 @@
 import json
 import math
 from collections.abc import Iterable
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from egocnn.data.graphs import Graphs
 from egocnn.encode.batch import EncodedGraphs
 from egocnn.encode.encoder import Encoder, TargetScale
 from egocnn.errors import ConfigError, DataError
-from egocnn.study.crossval import CrossValidation, Protocol, cross_validate, read_record, scoring, training
+from egocnn.study.crossval import CrossValidation, Protocol, cross_validate, scoring, training
 from egocnn.study.crossval.folds import Combine, FoldTask, fold_numbers, make_tasks
 from egocnn.train.metrics import test_scores as scores_of
 from egocnn.train.recipe import Replica, learn
@@ -363,10 +363,3 @@ def test_a_target_is_scored_where_it_is_known_and_refused_where_that_is_nowhere(
     graphs = graphs.replace(target=target, class_names=(), targets=(("kind", graphs.class_names), ("size", ())))
     with pytest.raises(DataError, match="target kind is known of none of the 4 graphs that fold"):
         cross_validate(graphs, MODEL, TRAIN, folds=8)
-
-
-def test_records_from_before_there_were_several_targets_are_read(tmp_path: Path) -> None:
-    record = asdict(cross_validate(alcohols(), MODEL, TRAIN, folds=2))
-    older = {name: value for name, value in record.items() if name != "targets"}
-    (tmp_path / "old.json").write_text(json.dumps(older))
-    assert asdict(sure(read_record(tmp_path / "old.json"))) == record

@@ -5,11 +5,10 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 import pytest
-import torch
 
 from egocnn.data.arrays import Ints
 from egocnn.data.graphs import Graphs
@@ -17,7 +16,6 @@ from egocnn.data.read import read
 from egocnn.errors import ConfigError, DataError
 from egocnn.study.crossval import Protocol, choose_protocol, compare, cross_validate, read_record
 from egocnn.study.crossval.folds import make_tasks, published_splits, read_splits
-from egocnn.study.crossval.other_models import classifier_fold
 from lab.rivals.rival import Rival
 from tests.support.commands import SHORT, Run, check_refused, printed
 from tests.support.samples import sure
@@ -112,7 +110,7 @@ def test_the_best_restart_in_validation_is_tested_once_a_run() -> None:
         return built[-1]
 
     task = replace(make_tasks(graphs, Protocol(folds=4), TRAIN)[0], seeds=((2, 3, 5), (4, 6, 8)))
-    fold = classifier_fold(graphs, task, rival_of(build), TRAIN)
+    fold = rival_of(build).run_fold(graphs, task, TRAIN)
     assert graphs.target is not None
     ones, validated = graphs.target[task.tested].mean(), graphs.target[task.validation].mean()
     chosen = 2 if validated > 0.5 else 1
@@ -126,33 +124,36 @@ def test_the_best_restart_in_validation_is_tested_once_a_run() -> None:
 # ── models of others ──────────────────────────────────────────────────────────────────────────────
 
 
-class Majority:
-    """As scikit-learn has them: says the class that most training graphs have."""
+@dataclass(slots=True)
+class Constant:
+    """Says one class, and has weights to start anew."""
 
-    random_state: int | None = None
-    seeds: ClassVar[list[int | None]] = []
+    seed: int
+    parameters: int | None = 3
 
-    def fit(self, graphs: Graphs, target: Ints) -> Self:
-        assert sure(graphs.target).tolist() == target.tolist()
-        self.seeds.append(self.random_state)
-        self.commonest = np.bincount(target).argmax()
+    def fit(self, graphs: Graphs, validation: Graphs) -> Self:
+        assert not set(graphs.names) & set(validation.names)
         return self
 
     def predict(self, graphs: Graphs) -> Ints:
-        return np.full(len(graphs), self.commonest)
+        return np.zeros(len(graphs), np.int64)
 
 
-def test_any_object_with_fit_and_predict_is_cross_validated_afresh_and_restarted_if_it_has_parameters() -> None:
-    graphs, model = trees(40), Majority()
-    result = cross_validate(graphs, model, TRAIN, folds=4, restarts=3)
-    assert (result.model, result.parameters, result.stacked) == ("Majority", None, False)
-    assert graphs.target is not None
-    assert result.mean == pytest.approx(max(graphs.target.mean(), 1 - graphs.target.mean()), abs=0.1)
-    assert len(set(Majority.seeds)) == 4  # without parameters there is nothing to start anew
-    assert not hasattr(model, "commonest")
-    result = cross_validate(trees(40), Constant(2, 1), TRAIN, folds=2, restarts=3)
-    assert (result.model, result.parameters) == ("constant", 3)
-    assert {len(run.seeds) for fold in result.folds for run in fold.runs} == {3}
+def test_rivals_are_built_afresh_for_every_restart_if_they_have_parameters_and_once_a_fold_if_not() -> None:
+    graphs = trees(40)
+    for parameters, trainings in ((3, 3), (None, 1)):
+        seeds: list[int] = []
+
+        def build(seed: int, seeds: list[int] = seeds, parameters: int | None = parameters) -> Constant:
+            seeds.append(seed)
+            return Constant(seed, parameters)
+
+        result = cross_validate(graphs, rival_of(build), TRAIN, folds=4, restarts=3)
+        assert (result.model, result.parameters, result.stacked) == ("guess", parameters, False)
+        assert {len(run.seeds) for fold in result.folds for run in fold.runs} == {trainings}
+        assert len(set(seeds)) == len(seeds) == 4 * trainings
+        assert graphs.target is not None
+        assert result.mean == pytest.approx(1 - graphs.target.mean(), abs=0.1)
     rival = rival_of(Guess)
     with pytest.raises(DataError, match="guess tells classes apart; these graphs have none"):
         cross_validate(oxygens(40), rival, TRAIN, folds=2)
@@ -160,20 +161,7 @@ def test_any_object_with_fit_and_predict_is_cross_validated_afresh_and_restarted
         cross_validate(trees(), rival, TRAIN, stack=True)
 
 
-class Constant(torch.nn.Linear):
-    """A torch module with weights to start anew, and a name."""
-
-    name = "constant"
-
-    def fit(self, graphs: Graphs, validation: Graphs) -> None:
-        assert not set(graphs.names) & set(validation.names)
-        torch.nn.init.normal_(self.weight)
-
-    def predict(self, graphs: Graphs) -> Ints:
-        return np.zeros(len(graphs), np.int64)
-
-
-def test_the_example_of_a_model_of_ones_own_runs() -> None:
+def test_the_example_of_a_cross_validation_runs() -> None:
     example = doctest.DocTestFinder(recurse=False).find(cross_validate, globs={"cross_validate": cross_validate})[0]
     assert example.examples
     assert doctest.DocTestRunner().run(example).failed == 0

@@ -3,7 +3,7 @@
 import json
 import os
 from contextlib import nullcontext
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +12,7 @@ import pytest
 from egocnn.config import TrainConfig
 from egocnn.data.graphs import Graphs
 from egocnn.errors import RunError
-from egocnn.study.crossval import EGO_CNN, CrossValidation, cross_validate, read_record
-from egocnn.study.crossval.record import state
+from egocnn.study.crossval import CrossValidation, cross_validate, read_record
 from tests.support.commands import Run, check_refused, kill_once, printed
 from tests.support.jobs import most
 from tests.support.tiny import ALCOHOLS, FLAGS, SIZES, alcohols, contents, names_in, plain_model, plain_train
@@ -81,29 +80,19 @@ def test_where_it_is_computed_does_not_count_and_a_device_keeps_nothing_beside_i
     assert not Path(f"{os.devnull}.partial").exists()
 
 
-def test_records_from_before_a_setting_was_removed_still_count() -> None:
-    older = asdict(MODEL) | {"rest": "none", "max_hops": 1, "wl_rounds": 3}
-    before, now = (
-        state(EGO_CNN, "plain", 2, 1, 1, {"model": model, "train": asdict(TRAIN)}) for model in (older, asdict(MODEL))
-    )
-    assert before == now
-
-
-def test_records_from_before_a_setting_was_added_still_count(tmp_path: Path) -> None:
+def test_records_of_another_version_are_refused(tmp_path: Path) -> None:
     graphs, out = alcohols(), tmp_path / "record.json"
-    record = cross_validate(graphs, MODEL, TRAIN, folds=2, out=out)
+    cross_validate(graphs, MODEL, TRAIN, folds=2, out=out)
     plain = json.loads(out.read_text())
-    added = {"judgements": 1, "networks": 1, "parts": 0, "missing": 1, "monitor": "auto"}
-    added |= {"pool_norm": False, "count_inputs": False}
-    assert plain["folds"][0]["runs"][0].pop("alone") is None
-    for name, value in added.items():
-        section = "train" if name in plain["settings"]["train"] else "model"
-        assert plain["settings"][section].pop(name) == value
-    out.write_text(json.dumps(plain))
-    assert cross_validate(graphs, MODEL, TRAIN, folds=2, out=out).fingerprint == record.fingerprint
-    for name, other in (("judgements", replace(TRAIN, judgements=2)), ("networks", replace(TRAIN, networks=2))):
-        with pytest.raises(RunError, match=f"was made with {name} none, now it is 2"):
-            cross_validate(graphs, MODEL, other, folds=2, out=out)
+    fewer = {name: value for name, value in plain.items() if name != "targets"}
+    for changed in (fewer, plain | {"something": 1}):
+        out.write_text(json.dumps(changed))
+        with pytest.raises(RunError, match="was made by another version of egocnn; run it again; --overwrite replaces"):
+            cross_validate(graphs, MODEL, TRAIN, folds=2, out=out)
+    del plain["settings"]["train"]["monitor"]
+    out.write_text(json.dumps(plain | {"fingerprint": "another"}))
+    with pytest.raises(RunError, match="was made with monitor none, now it is auto"):
+        cross_validate(graphs, MODEL, TRAIN, folds=2, out=out)
 
 
 def test_stacks_of_a_few_folds_are_kept_as_they_finish(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Commands that call the lab beside the package, experiments and benchmarks by name; an installed package has none."""
+"""The lab beside the package, with its experiments, benchmarks and rivals; an installed package has none."""
 
 import importlib
 import sys

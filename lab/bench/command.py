@@ -3,7 +3,6 @@
 from pathlib import Path
 
 from egocnn.cli.arguments import add_offline, add_out
-from egocnn.cli.commands.lab import find_lab
 from egocnn.cli.options import Options, Parser
 from egocnn.cli.output import check_file, print_result, remarks
 
@@ -24,18 +23,20 @@ def add_arguments(parser: Parser) -> None:
 
 def bench(options: Options) -> None:
     """Run a benchmark, or draw the chart of all, and print what was measured."""
-    lab = find_lab("bench.named")
+    from lab.bench import named
+
     if options.list or options.name is None:
-        print_result(options, {"names": [line.split()[0] for line in lab.names()]}, lab.names())
+        print_result(options, {"names": [line.split()[0] for line in named.names()]}, named.names())
         return
     if options.name == "chart":
-        chart = find_lab("figures.chart").chart
+        from lab.figures.chart import chart
+
         written = [str(file) for file in chart(options.results, options.out or Path("docs/benchmarks.svg"))]
         print_result(options, {"files": written}, written)
         return
-    out = options.out or (None if options.quick else lab.default_file(options.name, device=options.device))
+    out = options.out or (None if options.quick else named.default_file(options.name, device=options.device))
     if out is not None:
         check_file(out, options.name)
     where = {"out": out, "device": options.device, "say": remarks(options)}
-    record = lab.bench(options.name, quick=options.quick, seed=options.seed, **where)
-    print_result(options, record, [lab.markdown(record)])
+    record = named.bench(options.name, quick=options.quick, seed=options.seed, **where)
+    print_result(options, record, [named.markdown(record)])

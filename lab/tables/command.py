@@ -3,7 +3,6 @@
 from pathlib import Path
 
 from egocnn.cli.arguments import add_offline, add_out
-from egocnn.cli.commands.lab import find_lab
 from egocnn.cli.options import Options, Parser
 from egocnn.cli.output import print_result, remarks
 
@@ -44,9 +43,10 @@ def add_arguments(parser: Parser) -> None:
 
 def reproduce(options: Options) -> None:
     """Run the experiment, write its table or figure and print it."""
-    lab = find_lab("reproduce")
+    from lab import reproduce as named
+
     if options.list or options.name is None:
-        print_result(options, {"names": [line.split()[0] for line in lab.names()]}, lab.names())
+        print_result(options, {"names": [line.split()[0] for line in named.names()]}, named.names())
         return
-    result, text = lab.reproduce(options, remarks(options))
+    result, text = named.reproduce(options, remarks(options))
     print_result(options, result, [text])
