@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from itertools import pairwise
 
@@ -26,6 +26,8 @@ from egocnn.nn import EgoCNN, Output, Pool
 from egocnn.nn.device import choose_device
 from egocnn.nn.memory import by_halves
 from egocnn.nn.predict import portions
+
+FEW = 256  # Nodes of all graphs together up to which a second thread costs more than it gives.
 
 
 def explain(
@@ -53,13 +55,14 @@ def explain(
     predictor = predictor.of_target(target)
     chosen_classes = _class_numbers(predictor, len(graphs), classes)
     found: list[CriticalStructure] = []
-    for portion in _portions(predictor, graphs, chosen_classes, config, attention, device):
-        portion.check_finite()
-        critical = portion.select(config)
-        measured = portion.fidelity(critical) if fidelity and not portion.is_huge else None
-        found += portion.structures(critical, measured, config.technique)
-        if report is not None:
-            report(len(found))
+    with one_thread() if graphs.n_nodes <= FEW else nullcontext():
+        for portion in _portions(predictor, graphs, chosen_classes, config, attention, device):
+            portion.check_finite()
+            critical = portion.select(config)
+            measured = portion.fidelity(critical) if fidelity and not portion.is_huge else None
+            found += portion.structures(critical, measured, config.technique)
+            if report is not None:
+                report(len(found))
     return found
 
 
@@ -149,6 +152,17 @@ def _portions(
         with asking_no_gradients(networks):
             found = list(by_halves(importances, chosen))
         yield from found
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Compute on one thread meanwhile: where there is little to compute, others only wait, which keeps a core busy."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 @contextmanager

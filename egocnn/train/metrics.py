@@ -174,7 +174,6 @@ def evaluate(
 def scores_of(predictions: NDArray[Any], truth: NDArray[Any]) -> dict[str, float]:
     """Probabilities (G, C) and class numbers (-1: a class that the model does not know), or values (G) and values. What
     is undefined is left out: most scores where all graphs are of one class, R² and Spearman where nothing varies."""
-    from scipy.stats import spearmanr
     from sklearn.metrics import average_precision_score, matthews_corrcoef, roc_auc_score
 
     if predictions.ndim == 2:
@@ -192,6 +191,8 @@ def scores_of(predictions: NDArray[Any], truth: NDArray[Any]) -> dict[str, float
         error = np.abs(predictions - truth)
         found = {"rmse": math.sqrt(sum_of_squares(error) / len(error)), "mae": error.mean()}
         if len(np.unique(truth)) > 1:
+            from scipy.stats import spearmanr  # here: who trains a classifier would wait for it, too
+
             found["r2"] = r2(predictions, truth)
             found |= {"spearman": spearmanr(predictions, truth)[0]} if len(np.unique(predictions)) > 1 else {}
     return {name: float(value) for name, value in found.items() if math.isfinite(value)}

@@ -345,6 +345,24 @@ def test_two_runs_give_the_same_and_which_graphs_are_explained_together_does_not
         np.testing.assert_array_equal(alone.critical_nodes, one.critical_nodes)
 
 
+def test_little_is_computed_on_one_thread_and_much_on_as_many_as_there_are() -> None:
+    trees = random_trees(80, nodes=9, seed=4, target=np.arange(80) % 2, class_names=("no", "yes"))
+    predictor, before = predictor_for(trees), torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        for graphs, threads in ((trees[:3], 1), (trees, 2)):
+            seen: list[int] = []
+
+            def note(_: int, seen: list[int] = seen) -> None:
+                seen.append(torch.get_num_threads())
+
+            explain(predictor, graphs, device="cpu", report=note)
+            assert set(seen) == {threads}
+            assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
+
+
 def test_by_default_contributions_are_found_and_a_connected_part_chosen(trained: Model) -> None:
     one = explain(trained, alcohols())
     other = explain_by(trained, alcohols(), "contributions", select="connected", steps=3)

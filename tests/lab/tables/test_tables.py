@@ -138,6 +138,7 @@ def test_the_markdown_has_a_line_for_every_system_and_marks_what_differs_from_ou
 
 
 @pytest.mark.parametrize("data", [*WITHOUT_SPLITS, *published.MOLECULES[2:], *published.NETWORKS])
+@pytest.mark.usefixtures("data_folder")
 def test_sets_follow_the_fair_protocol_where_splits_are_published_and_the_papers_where_not(data: str) -> None:
     """(name, folds, runs, restarts, how they are combined) of a single model, of an average and of a rival."""
     contestants = (Contestant(name="plain"), Contestant(name="averaged", together=TOGETHER), COUNTS)
