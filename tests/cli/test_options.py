@@ -11,7 +11,7 @@ import pytest
 
 import egocnn
 from egocnn.cli.arguments import command_parsers
-from egocnn.cli.commands import COMMANDS
+from egocnn.cli.commands import COMMANDS, IN_THE_LAB, find_command
 from egocnn.cli.options import Parser, add_options, from_options
 from egocnn.config import ModelConfig, ReadConfig, TrainConfig, field_help
 from egocnn.errors import ConfigError
@@ -144,7 +144,9 @@ def test_help_of_all_options_has_them_in_groups_with_run_and_output_last(run: Ru
 
 def test_every_command_has_a_file_of_its_own_and_no_file_is_left_over() -> None:
     files = {file.stem for file in (PACKAGE / "cli" / "commands").rglob("*.py")} - {"__init__"}
-    assert files == {name.replace("-", "_") for name in COMMANDS}
+    assert files == {name.replace("-", "_") for name in COMMANDS.keys() - IN_THE_LAB}
+    for name in IN_THE_LAB:
+        assert find_command(name)[1].__module__ == f"lab.{IN_THE_LAB[name]}"
 
 
 def test_only_the_command_line_knows_argparse() -> None:
