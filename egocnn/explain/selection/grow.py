@@ -113,7 +113,8 @@ def _joined(graphs: Graphs, evidence: Evidence, config: ExplainConfig, parts: li
 
 def _most(graphs: Graphs, config: ExplainConfig) -> Ints:
     """(B) the nodes that a part may have"""
-    return np.ceil(config.largest * graphs.node_counts).astype(np.int64)
+    most: Ints = np.ceil(config.largest * graphs.node_counts).astype(np.int64)
+    return most
 
 
 def parts_of(graphs: Graphs, numbers: Ints, present: Bools) -> list[Ints]:
