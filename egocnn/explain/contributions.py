@@ -96,14 +96,15 @@ def through_embedding(network: EgoCNN, batch: Batch, held: Tensor, gamma: float 
         table, filters, bias = (favour(part, gamma) for part in (table, filters, bias))
     with torch.enable_grad():  # the slope of an entry is what its filters say of what is held
         weight, attributes = entries = [part.detach().requires_grad_() for part in (given.bags, given.attributes)]
-        bags = batch.bags
-        read = F.embedding_bag(bags.rows, table.detach(), bags.offsets, mode="sum", per_sample_weights=weight)
+        rows, offsets = batch.bags.rows, batch.bags.offsets
+        read = F.embedding_bag(rows, table.detach(), offsets, mode="sum", per_sample_weights=weight)
+        read = read + bias.detach().clamp(min=0)
         if embed.attributes.shape[1]:
             read = read + replace(batch, attributes=attributes).slot_attributes(filters)
     if gamma is not None:
-        held = held / divisor(read.detach() + bias.clamp(min=0))
-    slopes = torch.autograd.grad(read, entries, held, allow_unused=True, materialize_grads=True)
-    found = Entries(*slopes, nothing.whole)
+        held = held / divisor(read.detach())
+    of_bags, of_attributes = torch.autograd.grad(read, entries, held, allow_unused=True, materialize_grads=True)
+    found = Entries(of_bags, of_attributes, nothing.whole)
     return found if gamma is None else found.map(torch.mul, given)
 
 

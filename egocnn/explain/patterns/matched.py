@@ -69,10 +69,10 @@ def find_pairs(
         capped += len(groups) * (len(groups) - 1) // 2 > MOST_PAIRS
         for two in islice(combinations(groups, 2), MOST_PAIRS):
             one, other = sorted(two, key=lambda group: (group != HYDROGEN, len(group), group))
-            (first, atoms), (second, others) = groups[one], groups[other]
+            (first, own), (second, others) = groups[one], groups[other]
             key = frozenset((first, second))
-            if len(key) == 2 and (key not in best or len(best[key].common) < len(atoms)):
-                best[key] = MatchedPair(first, second, f"{one}>>{other}", np.stack([atoms, others], axis=1))
+            if len(key) == 2 and (key not in best or len(best[key].common) < len(own)):
+                best[key] = MatchedPair(first, second, f"{one}>>{other}", np.stack([own, others], axis=1))
     if left_out:
         say(f"{left_out} molecules are of several pieces or have more than {MOST_CUTS} bonds to cut: not in pairs")
     if capped:

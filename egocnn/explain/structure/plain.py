@@ -31,10 +31,10 @@ def fields_of(plain: Mapping[str, Any]) -> dict[str, Any]:
     fields, columns = _some(plain, OWN | LATER), {"node_label": N, "edge_label": E, "node_names": N}
     known: dict[str, Any] = {name: _texts(plain.get(name), count) for name, count in columns.items()}
     known |= {"name": str(plain["name"]), "target": fields.pop("true"), "smiles": fields.pop("smiles")}
-    unknown = dict.fromkeys(("edge_weight", "node_attr", "node_truth", "edge_truth"))
+    known |= dict.fromkeys(("edge_weight", "node_attr", "node_truth", "edge_truth"))
     fields |= {"explained": fields.pop("class"), "technique": str(plain.get("technique", ""))}
     return fields | {
-        "graph": Graph(n_nodes=N, edges=edges, **known, **unknown),
+        "graph": Graph(n_nodes=N, edges=edges, **known),
         "node_importance": nodes,
         "edge_importance": _numbers([x for _, _, x in triples]),
         "critical_nodes": np.unique(_nodes(plain["critical_nodes"], N)),

@@ -101,7 +101,7 @@ def _number(value: Any, form: str) -> str:
 def draw_both(one: Comparison) -> list[str]:
     """Both molecules as SVG, in one orientation and on one scale of colours, with what changed outlined."""
     both = list(one.outlined)
-    placed = _placed(*(to_molecule(each.graph) for each in both), one.pair.common)
+    placed = _placed([to_molecule(each.graph) for each in both], one.pair.common)
     kinds = [(each.node_importance, each.edge_importance) for each in both]
     most = np.array([[np.abs(importance).max(initial=0.0) for importance in each] for each in kinds])
     strength = most / np.where(most.any(axis=0), most.max(axis=0), 1)
@@ -112,10 +112,11 @@ def draw_both(one: Comparison) -> list[str]:
     ]
 
 
-def _placed(first: Any, second: Any, common: Ints) -> tuple[Floats, Floats]:
+def _placed(molecules: Sequence[Any], common: Ints) -> tuple[Floats, Floats]:
     """Where to draw the atoms of both, what they share in the same places as far as that can be."""
     from rdkit.Chem import rdDepictor
 
+    first, second = molecules
     one, pairs = depiction(first), [(int(a), int(b)) for a, b in common.tolist()]
     # a long chain is folded only once it is laid out
     if len(pairs) > 1 and np.allclose(one * 1.5, first.GetConformer().GetPositions()[:, :2], atol=0.1):
