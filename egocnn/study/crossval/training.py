@@ -24,6 +24,7 @@ from egocnn.nn.batch import Batchable
 from egocnn.nn.device import choose_device
 from egocnn.study.cluster import library_versions, name_machine, peak_megabytes, run_jobs
 from egocnn.study.crossval.folds import Combine, FoldTask, Protocol, digest_of_folds, make_tasks
+from egocnn.study.crossval.other_models import Refitted
 from egocnn.study.crossval.record import SECONDS, CrossValidation, Fold, FoldRun, PartialRecord, fingerprint, state
 from egocnn.study.crossval.scoring import (
     mean_of,
@@ -238,15 +239,16 @@ def _run(settings: FoldSettings, task: FoldTask, restarts: Restarts, parts: Sequ
 
 
 def cross_validate(
-    graphs: Collection, model: AnyModel, train: TrainConfig, *, protocol: Protocol | None = None, folds: int = 10,
+    graphs: Collection, model: Any, train: TrainConfig, *, protocol: Protocol | None = None, folds: int = 10,
     restarts: int = 1, stack: bool | None = None, jobs: int | None = None, ray: str | None = None, data: str = "",
     out: Path | None = None, overwrite: bool = False, progress: Callable[[int], None] | None = None,
     log: Callable[[str], None] | None = None,
 ) -> CrossValidation:  # fmt: skip
     """Train and test on every fold; ``train.seed`` decides folds, validation parts and restarts.
 
-    ``model``: the settings of an Ego-CNN, or an :class:`OtherModel`, which takes nothing from ``train`` but
-    ``validation`` and ``seed``. Without a ``protocol``: the plain one with so many ``folds`` and ``restarts``.
+    ``model``: the settings of an Ego-CNN, any object with ``fit`` and ``predict``, or an :class:`OtherModel`; of these
+    nothing is taken from ``train`` but ``validation`` and ``seed``. Without a ``protocol``: the plain one with so many
+    ``folds`` and ``restarts``.
     ``stack``: train folds, runs and restarts of an Ego-CNN as one model; by default where a GPU computes.
     ``jobs``: folds at a time, in processes of one thread each (1 by default), or in one stack (all by default).
     ``ray``: the address of a Ray cluster, or "local": every fold is a task with one CPU there, unstacked.
@@ -262,6 +264,8 @@ def cross_validate(
     >>> result.model, len(result.folds)
     ('ego-cnn', 4)
     """
+    if not isinstance(model, ModelConfig) and not hasattr(model, "run_fold"):
+        model = Refitted(model)
     protocol = protocol or Protocol(folds=folds, restarts=restarts)
     execution = Execution(jobs=jobs, ray=ray, stack=stack, progress=progress or ignore, log=log or ignore)
     metric = _checked_metric(graphs, model, protocol, execution)

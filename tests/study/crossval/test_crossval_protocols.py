@@ -5,7 +5,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import pytest
@@ -253,3 +253,35 @@ def test_what_does_not_go_together_is_refused_in_one_line(tmp_path: Path, run: R
     check_refused(run, "3 folds, not 5", *words, "--protocol", "fair", "--splits", splits, "--folds", 5)
     check_refused(run, "validates on 0.1", *words, "--protocol", "paper", "--validation", 0.3)
     check_refused(run, "invalid choice", *words, "--protocol", "x")
+
+
+# ── models of others ──────────────────────────────────────────────────────────────────────────────
+
+
+class Majority:
+    """As scikit-learn has them: says the class that most training graphs have."""
+
+    random_state: int | None = None
+    seeds: ClassVar[list[int | None]] = []
+
+    def fit(self, graphs: Graphs, target: Ints) -> Self:
+        assert sure(graphs.target).tolist() == target.tolist()
+        self.seeds.append(self.random_state)
+        self.commonest = np.bincount(target).argmax()
+        return self
+
+    def predict(self, graphs: Graphs) -> Ints:
+        assert graphs.target is None
+        return np.full(len(graphs), self.commonest)
+
+
+def test_any_object_with_fit_and_predict_is_cross_validated_by_a_fresh_copy_in_every_fold() -> None:
+    graphs, model = trees(40), Majority()
+    result = cross_validate(graphs, model, TRAIN, folds=4, restarts=3)
+    assert (result.model, result.parameters, result.stacked) == ("Majority", None, False)
+    share = float(sure(graphs.target).mean())
+    assert result.mean == pytest.approx(max(share, 1 - share), abs=0.1)
+    assert len(set(Majority.seeds)) == 4
+    assert not hasattr(model, "commonest")
+    with pytest.raises(DataError, match="Majority tells classes apart; these graphs have none"):
+        cross_validate(oxygens(40), model, TRAIN, folds=2)

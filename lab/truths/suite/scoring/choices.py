@@ -20,7 +20,6 @@ from typing import Any
 from unittest.mock import patch
 
 import torch
-from joblib import Parallel, delayed, parallel_config
 
 from egocnn.config import PRESETS, Device, TrainConfig
 from egocnn.explain.additive import integrated_gradients
@@ -43,6 +42,8 @@ def score_choices(
     tasks: Path, out: Path, *, work: Path, device: Device, jobs: int, command: str, say: Callable[[str], None]
 ) -> None:
     """Write the mean score of every way over the tasks of the choosing half, and those of every task."""
+    from joblib import Parallel, delayed, parallel_config
+
     names = [name for name, info in read_index(tasks).items() if info.half == "choosing"]
 
     def trained() -> Iterator[Any]:
