@@ -1,7 +1,5 @@
 """egocnn: graph models that show which part of a graph made them say so."""
 
-from __future__ import annotations
-
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 

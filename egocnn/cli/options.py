@@ -2,8 +2,6 @@
 and not a larger library: the training path must run from a bare checkout where only torch, numpy, scikit-learn and
 safetensors are installed."""
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Sequence
 from dataclasses import MISSING, fields

@@ -2,8 +2,6 @@
 What is typed goes before ``--config``, that before ``--like``, that before ``--preset``, and that before the defaults.
 A file has a section for each record of settings: ``[read]``, ``[model]``, ``[train]`` and ``[explain]``."""
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields

@@ -1,7 +1,5 @@
 """Numbers that stand for elements -> atoms; graphs of atoms -> molecules as RDKit holds them."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Any source of graphs -> Graphs."""
 
-from __future__ import annotations
-
 import errno
 import inspect
 import re

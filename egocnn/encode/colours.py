@@ -5,8 +5,6 @@ colour and the multiset of (neighbour's last colour, edge label); unlike label s
 every machine and in every collection that counts its labels by the same names. Any two of n different neighbourhoods
 are confused with a probability below n^2 / 2^65: one in 30 million for a million of them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np

@@ -3,8 +3,6 @@ label is the degree, in classes. The attributes are the local degree profile (Ca
 baseline for non-attributed graph classification, 2018), in logarithms: the degree itself, and least, largest, mean and
 standard deviation of the neighbours' degrees. They see all neighbours, also those beyond K."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from egocnn.data.arrays import Floats, Ints

@@ -1,7 +1,5 @@
 """Graphs that a model is asked about -> the same graphs, and a line about what it has never seen of them."""
 
-from __future__ import annotations
-
 import logging
 from collections import Counter
 from collections.abc import Iterator

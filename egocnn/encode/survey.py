@@ -1,8 +1,6 @@
 """Training graphs in portions -> what is fitted on them all: label names, colour counts, scales; the same, bit by bit,
 however they are cut: counts are whole numbers, and means are added up in blocks that do not follow the portions."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 

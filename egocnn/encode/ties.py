@@ -5,8 +5,6 @@ apart, by its id, and refining the colours again carries the choice to every nod
 rest; and so on until only twins are tied, nodes with the very same neighbours. Where the nodes of a tie are symmetric,
 the outcome is the same ordered graph whatever their ids; else (some regular graphs), ids decide."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from egocnn.data.arrays import Bools, Ints, bits, equal_rows, mix, ranges, row_portions, starts, sum_rows

@@ -3,8 +3,6 @@
 of the further words begin at zero: what a word adds to the first is learned where it helps, and does no harm where
 graphs are few. Labels of one word are as they always were."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache

@@ -22,8 +22,6 @@ handed down adds up to what was held, less the share of a positive bias, which n
 **Layers that are read out** hold evidence of their own: it joins what arrives from the layer above.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 

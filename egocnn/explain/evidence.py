@@ -15,8 +15,6 @@ Only the deepest layer L is read out, and has evidence, unless the network has j
 the embedding (l = 0) included.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 import torch

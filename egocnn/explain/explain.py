@@ -1,7 +1,5 @@
 """A trained model and graphs -> one CriticalStructure per graph, all graphs of a batch together."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace

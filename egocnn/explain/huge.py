@@ -4,8 +4,6 @@ To trace evidence back takes all layers at once, and to grow a part asks again a
 node contributes what it holds where it is read out (:mod:`egocnn.explain.evidence`), made to add up as ever.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -8,8 +8,6 @@ with the logits z at presence :math:`\pi` (N) and the temperature T, or the pred
 :math:`y(1)` is the output, :math:`y(0)`, with no node present, the base.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

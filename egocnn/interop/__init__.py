@@ -1,7 +1,5 @@
 """Our models in other libraries' terms: scikit-learn estimators, PyTorch Geometric modules, ONNX files."""
 
-from __future__ import annotations
-
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 

@@ -1,7 +1,5 @@
 """What the scikit-learn style classifier and regressor share: settings, fitting, explaining, saving and loading."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import asdict, fields, replace
 from inspect import cleandoc

@@ -1,7 +1,5 @@
 """Scikit-learn style models: EgoCNNClassifier and EgoCNNRegressor, graphs or molecules in, classes or values out."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -4,8 +4,6 @@ A file that is written says in its footer what it was made from, so that jobs wh
 anything else; ``manifest.json`` is put together from the footers.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import threading

@@ -1,7 +1,5 @@
 """``egocnn predict``: a run folder and a data set -> a file of predictions."""
 
-from __future__ import annotations
-
 from egocnn.cli.arguments import add_out, add_run_and_data, add_settings_files, add_shard_options
 from egocnn.cli.data import answer_shards, open_rows
 from egocnn.cli.options import Options, Parser

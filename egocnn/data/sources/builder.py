@@ -1,7 +1,5 @@
 """Fields of graphs that are given one at a time -> their names, targets, splits and groups, as columns of Graphs."""
 
-from __future__ import annotations
-
 import logging
 import math
 import re

@@ -3,8 +3,6 @@
 name, target, split and group, as of a table, and ``smiles``; what is left out is told in one line. Directed graphs
 become undirected and parallel edges one, if labels and weights agree. Nodes keep the names that they have."""
 
-from __future__ import annotations
-
 import logging
 import warnings
 from collections import Counter

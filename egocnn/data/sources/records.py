@@ -1,7 +1,5 @@
 """Graphs given one at a time, each as a reader found it -> one collection."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain

@@ -1,7 +1,5 @@
 """Molecules as SMILES, in an SDF or as RDKit holds them -> Graphs: atoms are nodes in their order, bonds are edges."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """A text file -> its lines or the rows of its table, or a DataError; any value -> a short text for an error message."""
 
-from __future__ import annotations
-
 import codecs
 import csv
 import gzip

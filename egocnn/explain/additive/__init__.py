@@ -35,8 +35,6 @@ The edges are a second view of the same total: every node hands its contribution
 without edges has none to hand it to.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Two explained molecules -> what changed between them, and what that did; many pairs -> what they say together."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Molecules -> the pairs of them that differ by one group, and what any two of them have in common."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass

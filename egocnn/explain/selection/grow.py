@@ -18,8 +18,6 @@ more; or else it must hold half of all that speaks for it, and as many nodes fro
 hold little of the evidence. Where a class stands for the lack of something, any part of the graph lacks it.
 """
 
-from __future__ import annotations
-
 import heapq
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass

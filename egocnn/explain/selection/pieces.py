@@ -4,8 +4,6 @@ All nodes on the shortest ways between two pieces join, so that no choice betwee
 on opposite sides of a ring become the whole ring.
 """
 
-from __future__ import annotations
-
 from itertools import combinations
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Choose the critical nodes from their importances: the threshold, the first few, or the fewest that suffice."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

@@ -1,7 +1,5 @@
 """One line of ``structures.jsonl`` -> the fields of a critical structure, checked."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from typing import Any

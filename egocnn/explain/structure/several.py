@@ -1,7 +1,5 @@
 """The critical structures of several graphs -> a table, and a page for a notebook."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from egocnn.explain.structure import CriticalStructure

@@ -1,7 +1,5 @@
 """The techniques by name: a batch that went through the network -> importance of every node and edge, signed."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial

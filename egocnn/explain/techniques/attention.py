@@ -5,8 +5,6 @@ r"""The paper's attention: a layer and a linear head trained on frozen ego layer
 The softmax runs over the nodes of a graph. Every network has a head of its own; only u, V and c are trained, in
 seconds. Being linear, it ties attention to importance. It attends to the deepest embeddings alone."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Comparisons -> a folder: tables of pairs and of transformations, their summary, and one page with drawings."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Trained networks and tested graphs -> predictions, their scores by target, and the summary of those of all folds."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from statistics import fmean

@@ -1,7 +1,5 @@
 """``egocnn pairs``: a run folder and molecules -> the pairs that differ by one group, and what the change did."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from egocnn.cli.arguments import add_explanation_options, add_out, add_run_and_data, whole_number

@@ -1,7 +1,5 @@
 """``egocnn info``: a data set -> its facts, and what is wrong with it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from egocnn.cli.arguments import add_data_options

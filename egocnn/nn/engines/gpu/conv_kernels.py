@@ -3,8 +3,6 @@ computes a tile of nodes: rank by rank it multiplies the neighbours' rows by tha
 in registers, in float32. ``columns`` and ``length``, of :class:`egocnn.nn.engines.gpu.tiles.TileRows`, end a tile where
 its longest row does. Node numbers are 32-bit, offsets 64-bit."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

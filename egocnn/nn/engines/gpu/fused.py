@@ -1,7 +1,5 @@
 """The ego-convolution on a GPU: one operator that torch can differentiate, compile and record in CUDA graphs."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import cache
 from typing import Any

@@ -3,8 +3,6 @@ program of the norm takes a few columns of one replica, and goes through its nod
 the first time do they come from far. One of a pool takes tile after tile of nodes in one order, so that all runs give
 the same bits; torch's own segment_reduce takes node after node, and a graph may have thousands."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
