@@ -2,8 +2,7 @@
 
 Node ids count through the whole collection: graph ``g`` owns the nodes ``node_ptr[g]`` to ``node_ptr[g + 1]``.
 The neighbours of node ``n`` are ``indices[indptr[n]:indptr[n + 1]]``, in ascending order. Every edge is undirected
-and stands once in the row of each of its ends (a self-loop once in all), so E edges give M = 2 E - loops entries.
-"""
+and stands once in the row of each of its ends (a self-loop once in all), so E edges give M = 2 E - loops entries."""
 
 from __future__ import annotations
 
@@ -42,8 +41,7 @@ class Graphs(FlatGraphs):
         >>> graphs = egocnn.read("compounds:alcohols:sizes=3-5,per_size=2")
         >>> len(graphs), graphs.class_names, graphs[:4].n_nodes
         (10, ('alkane', 'alcohol'), 52)
-        >>> train, test = graphs.split(test=0.2, seed=0)
-    """
+        >>> train, test = graphs.split(test=0.2, seed=0)"""
 
     node_ptr: Ints  #: (G + 1) first node of every graph
     indptr: Ints  #: (N + 1) first adjacency entry of every node
@@ -109,8 +107,7 @@ class Graphs(FlatGraphs):
             >>> import egocnn
             >>> edges = np.array([[0, 1], [1, 2], [3, 4]])
             >>> egocnn.Graphs.from_edges(node_counts=[3, 2], edges=edges)
-            Graphs(2 graphs, 5 nodes, 3 edges)
-        """
+            Graphs(2 graphs, 5 nodes, 3 edges)"""
         counts, edges = _numbers("node_counts", node_counts), _numbers("edges", edges)
         edges = edges if edges.size else np.zeros((0, 2), np.int64)
         is_whole = counts.ndim == 1 and edges.dtype.kind in "iu" and counts.dtype.kind in "iu"
@@ -177,8 +174,7 @@ class Graphs(FlatGraphs):
             g: Number of the graph.
 
         Returns:
-            Its class by name, or its value; None where it is not known.
-        """
+            Its class by name, or its value; None where it is not known."""
         if self.target is None:
             return None
         if not self.is_classification:
@@ -192,8 +188,7 @@ class Graphs(FlatGraphs):
             name: Which of ``targets``; by another name than these, nothing is known.
 
         Returns:
-            A collection with one target, or with none.
-        """
+            A collection with one target, or with none."""
         kinds, values = dict(self.targets), None
         if name in kinds and self.target is not None:
             values = self.target[:, self.target_names.index(name)]
@@ -210,8 +205,7 @@ class Graphs(FlatGraphs):
             The changed collection; this one stays as it is.
 
         Raises:
-            DataError: the new fields do not fit the old ones.
-        """
+            DataError: the new fields do not fit the old ones."""
         return checked(replace(self, **changes))
 
     def select(self, part: str) -> Graphs:
@@ -224,8 +218,7 @@ class Graphs(FlatGraphs):
             The graphs of this part.
 
         Raises:
-            DataError: the graphs bring no split, or no part has this name.
-        """
+            DataError: the graphs bring no split, or no part has this name."""
         return self[graphs_of_part(self.part, part)]
 
     def split(self, *, test: float = 0.2, by: str = "random", seed: int = 0) -> tuple[Graphs, Graphs]:
@@ -238,8 +231,7 @@ class Graphs(FlatGraphs):
             seed: Which of the possible random splits.
 
         Returns:
-            The larger collection for training, and the other for testing.
-        """
+            The larger collection for training, and the other for testing."""
         rule(by in DRAWN, f"a split is drawn by {' or '.join(DRAWN)}, not by {by!r}")
         if by == "scaffold":
             rule(0 < test < 1, f"the share to split off must be between 0 and 1, got {test}")
@@ -259,8 +251,7 @@ class Graphs(FlatGraphs):
             All their graphs, in order.
 
         Raises:
-            DataError: some have a column that others lack.
-        """
+            DataError: some have a column that others lack."""
         return join(collections)
 
     @property
@@ -292,8 +283,7 @@ class Graphs(FlatGraphs):
             which: Their numbers, ascending.
 
         Returns:
-            A collection of them.
-        """
+            A collection of them."""
         return choose_graphs(self, which)
 
     def with_parts(self, part: Ints | None, group: Ints | None = None) -> Graphs:
@@ -304,8 +294,7 @@ class Graphs(FlatGraphs):
             group: (G) other groups; None leaves them as they are.
 
         Returns:
-            The marked collection; this one stays as it is.
-        """
+            The marked collection; this one stays as it is."""
         return self.replace(part=part, group=self.group if group is None else group)
 
     def portions(self, first: int = 0, last: int | None = None) -> Iterator[Graphs]:
@@ -316,24 +305,21 @@ class Graphs(FlatGraphs):
             last: Number after that of the last; None for all.
 
         Returns:
-            An iterator over one collection.
-        """
+            An iterator over one collection."""
         yield self if first == 0 and last in (None, len(self)) else self[first:last]
 
     def whole(self) -> Graphs:
         """This collection itself.
 
         Returns:
-            All graphs, in memory.
-        """
+            All graphs, in memory."""
         return self
 
     def save(self, path: str | Path) -> None:
         """Write one safetensors file: the arrays as they are, the texts as JSON in one byte array.
 
         Arguments:
-            path: A file that ends in ``.safetensors``, so that :func:`egocnn.read` knows it.
-        """
+            path: A file that ends in ``.safetensors``, so that :func:`egocnn.read` knows it."""
         arrays = {name: np.ascontiguousarray(v) for name in ARRAYS if (v := getattr(self, name)) is not None}
         arrays["texts"] = np.frombuffer(json.dumps(self._texts()).encode(), np.uint8)
         with replacing(Path(path)) as temporary:
@@ -354,8 +340,7 @@ class Graphs(FlatGraphs):
             The collection, checked.
 
         Raises:
-            DataError: the file is missing, damaged, or something else.
-        """
+            DataError: the file is missing, damaged, or something else."""
         try:
             arrays = load_file(path)
             texts = json.loads(arrays.pop("texts").tobytes())
@@ -380,8 +365,7 @@ class Graphs(FlatGraphs):
             classes: New list of classes.
 
         Returns:
-            The renamed collection; this one stays as it is.
-        """
+            The renamed collection; this one stays as it is."""
         return renamed(self, (nodes, edges, classes))
 
 

@@ -85,8 +85,7 @@ def read(source: Any, config: ReadConfig | None = None, **options: Any) -> Graph
         egocnn.errors.DataError: molecule 1: SMILES 'c1ccc' does not parse (unclosed ring)
         >>> egocnn.read([{"source": 0}])
         Traceback (most recent call last):
-        egocnn.errors.DataError: a sequence of dict is not a source of graphs; ...
-    """
+        egocnn.errors.DataError: a sequence of dict is not a source of graphs; ..."""
     settings = replace(config or ReadConfig(), **options)
     if isinstance(source, Graphs):
         return source

@@ -34,8 +34,7 @@ class Graph:
         >>> import egocnn
         >>> graph = egocnn.read("compounds:alcohols:sizes=3-5,per_size=2")[0]
         >>> graph.name, graph.n_nodes, graph.target, graph.smiles
-        ('C3H8 #1', 11, 'alkane', 'CCC')
-    """
+        ('C3H8 #1', 11, 'alkane', 'CCC')"""
 
     name: str  #: what to call it
     n_nodes: int  #: N

@@ -1,8 +1,7 @@
 """Graphs -> flat tensors ready for the network; what is fitted for that is fitted on training graphs alone.
 
 Everything that does not depend on the weights is worked out once, here: ranked neighbours, Patchy-San's table
-rows, standardised attributes and targets.
-"""
+rows, standardised attributes and targets."""
 
 from __future__ import annotations
 
@@ -72,8 +71,7 @@ class Encoder:
     def fit_portions(portions: Iterable[Graphs], *, target: NDArray[Any] | None, by_degree: bool) -> Encoder:
         """The same from portions, one or more, that count labels by the same names; ``target``: of all graphs.
 
-        ``by_degree``: their nodes have been described by degrees
-        """
+        ``by_degree``: their nodes have been described by degrees"""
         colours, moments = ColourCounts(), None
         for graphs in portions:
             colours.add(Ranking.fit(first_words(graphs)))
@@ -174,8 +172,7 @@ class Encoder:
     def targets(self, graphs: Graphs) -> Tensor | None:
         """(G) class numbers or standardised values; None where these graphs have none of the kind.
 
-        Of several targets (G, T), both as numbers, NaN where they are not known.
-        """
+        Of several targets (G, T), both as numbers, NaN where they are not known."""
         if self.targets_of:
             columns = [self._column(graphs, each) for each in self.targets_of]
             return torch.stack(columns, dim=1) if graphs.targets else None

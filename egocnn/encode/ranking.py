@@ -54,8 +54,7 @@ def rank_neighbours(graphs: Any, k: int = 16, *, ranking: Ranking | None = None)
         array([[ 1,  2],
                [ 0, -1],
                [ 0, -1],
-               [ 0, -1]], dtype=int32)
-    """
+               [ 0, -1]], dtype=int32)"""
     graphs = read(graphs)
     return (Ranking.fit(graphs) if ranking is None else ranking).neighbours(graphs, k)
 

@@ -19,8 +19,7 @@ handed down adds up to what was held, less the share of a positive bias, which n
 
 .. math:: \hat H^{(l-1)}_m = \sum_{(n,k):\,\nu(n,k)=m} W_k \hat H^{(l)}_n
 
-**Layers that are read out** hold evidence of their own: it joins what arrives from the layer above.
-"""
+**Layers that are read out** hold evidence of their own: it joins what arrives from the layer above."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -48,8 +47,7 @@ def backtrack(traced: ForwardPass, own: Sequence[Tensor], gamma: float | None) -
     """From the deepest layer down to the embeddings ``h[0]``: one :class:`LayerBelow` per ego-convolution.
 
     ``own``: the evidence (N, D) of every layer, ``h[0]`` first, or of the deepest alone.
-    ``gamma``: of the relevance rule; None: the transposed convolution.
-    """
+    ``gamma``: of the relevance rule; None: the transposed convolution."""
     convs = [conv for conv in traced.network.convs if isinstance(conv, EgoConv)]
     ranked = traced.batch.ranked(traced.network.config.k)
     plan = ranked.plan or Plan.of(ranked.table)  # which nodes have how many neighbours, and who these are

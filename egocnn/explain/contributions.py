@@ -3,8 +3,7 @@
 Every embedding reads a list of numbers: Patchy-San the non-zero entries of its labelled adjacency tensor and the
 attributes in its slots, the attribute embedding the attributes.
 Importances of entries are added up in the same way for all techniques: a node's labels and attributes count for the
-node, an entry of the adjacency for the edge.
-"""
+node, an entry of the adjacency for the edge."""
 
 from __future__ import annotations
 
@@ -82,8 +81,7 @@ def gradient(traced: ForwardPass, entries: Entries) -> Entries:
 def through_embedding(network: EgoCNN, batch: Batch, held: Tensor, gamma: float | None) -> Entries:
     """What ``h[0]`` (N, D) holds -> importances of the entries, by the rule that took it there.
 
-    ``gamma``: of the relevance rule; None: the transposed convolution, the filters alone as in the paper.
-    """
+    ``gamma``: of the relevance rule; None: the transposed convolution, the filters alone as in the paper."""
     embed, given = network.embed, values(network, batch)
     nothing = given.scaled(0)
     if isinstance(embed, Attributes):
@@ -131,8 +129,7 @@ class EdgeNumbers:
 
         An edge counts for its ends in inverse proportion to their degrees, as it is a larger part of what a leaf is
         than of what a hub is; a node counts for all its edges alike. So both the nodes together and the edges together
-        hold everything, but for nodes without edges.
-        """
+        hold everything, but for nodes without edges."""
         u, v = self.ends
         degree = torch.bincount(u, minlength=self.n_nodes) + torch.bincount(v, minlength=self.n_nodes)
         first = joined * (degree[v] / (degree[u] + degree[v]))

@@ -12,8 +12,7 @@ for two classes the difference of their logits; for a regressor it is the predic
 where s is the share of node n in what was taken: for the maximum, 1 over the number of nodes that attain it.
 Nodes that are symmetric attain it together; the gradient would go to whichever rounding favours.
 Only the deepest layer L is read out, and has evidence, unless the network has jumping knowledge: then every layer has,
-the embedding (l = 0) included.
-"""
+the embedding (l = 0) included."""
 
 from dataclasses import dataclass, replace
 
@@ -60,8 +59,7 @@ def margin(
 ) -> Tensor:
     """The margins (B) as a function of everything in the batch that asks for a gradient.
 
-    ``factor`` (N) scales the nodes' embeddings, ``of_inputs`` (N) what their labels and attributes count.
-    """
+    ``factor`` (N) scales the nodes' embeddings, ``of_inputs`` (N) what their labels and attributes count."""
     if of_inputs is not None:
         batch = replace(batch, inputs=batch.inputs_of(network.counted) * of_inputs[:, None])
     embedded = None if factor is None else network.embed(batch) * factor[:, None]

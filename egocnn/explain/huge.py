@@ -1,8 +1,7 @@
 """One huge graph and a model -> a portion with its contributions, from one pass over the graph in blocks of nodes.
 
 To trace evidence back takes all layers at once, and to grow a part asks again and again: too much for a huge graph. A
-node contributes what it holds where it is read out (:mod:`egocnn.explain.evidence`), made to add up as ever.
-"""
+node contributes what it holds where it is read out (:mod:`egocnn.explain.evidence`), made to add up as ever."""
 
 from dataclasses import replace
 

@@ -53,8 +53,7 @@ class Portion:
         """Nodes of the same colour share their importance alike, and so do like edges between such nodes.
 
         Symmetric neighbours have to be ranked one before the other, by node id, and so meet different filters on the
-        way back. Which is which means nothing, and renumbering the nodes must not change the explanation.
-        """
+        way back. Which is which means nothing, and renumbering the nodes must not change the explanation."""
         group, pair = symmetric_groups(self.model.encoder.told_apart(self.graphs))
         trace = self.trace and Trace(mean_in_groups(self.trace.nodes, group), mean_in_groups(self.trace.edges, pair))
         nodes, edges = mean_in_groups(self.nodes, group), mean_in_groups(self.edges, pair)

@@ -5,8 +5,7 @@ The output that is explained is the calibrated log-odds of a class against the r
 .. math:: y(\pi) = \frac{z_c}{T} - \log \sum_{c' \ne c} e^{z_{c'} / T}, \qquad z = \frac1R \sum_r z^{(r)}(\pi)
 
 with the logits z at presence :math:`\pi` (N) and the temperature T, or the predicted value in the unit of the target.
-:math:`y(1)` is the output, :math:`y(0)`, with no node present, the base.
-"""
+:math:`y(1)` is the output, :math:`y(0)`, with no node present, the base."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -87,8 +87,7 @@ class Estimator(BaseEstimator):
     ) -> None:
         """Set how the network is built and trained; nothing is computed before ``fit``.
 
-        A setting that is out of its range is refused by ``fit``, as scikit-learn wants it.
-        """
+        A setting that is out of its range is refused by ``fit``, as scikit-learn wants it."""
         for name, value in locals().copy().items():
             if name != "self":
                 setattr(self, name, value)
@@ -115,8 +114,7 @@ class Estimator(BaseEstimator):
             DataError: there is nothing of the right kind to predict, or ``y`` is of another length, has gaps, or is of
                 mixed kinds.
             ConfigError: a setting is out of its range.
-            DivergedError: no epoch gave a finite loss.
-        """
+            DivergedError: no epoch gave a finite loss."""
         if isinstance(y, str):
             reading, y = {**reading, "target": y}, None
         task = "regression" if y is None and self._kind == "value" else "auto"
@@ -154,8 +152,7 @@ class Estimator(BaseEstimator):
         """The graphs of any source, read as those that were trained on.
 
         Where a value is predicted that y held, a column that happens to be called label may hold anything, unless it is
-        to be ``scored``. Where they are ``asked`` about, a warning says what is unlike those that were trained on.
-        """
+        to be ``scored``. Where they are ``asked`` about, a warning says what is unlike those that were trained on."""
         model = self._fitted
         is_any = not (model.targets or scored or model.class_names or model.about.get("read", {}).get("target"))
         found = read_as_trained(graphs, model, **({"task": "auto"} if is_any else {}))
@@ -188,8 +185,7 @@ class Estimator(BaseEstimator):
         Returns:
             (G) standard deviations: of a classifier over the networks, of the probability of the predicted class; of a
             regressor of its error, in the unit of the target, calibrated on the validation part. None where there is
-            one network.
-        """
+            one network."""
         return self._fitted.spread(self._read(graphs, asked=True), device=self.device)
 
     def explain(
@@ -208,8 +204,7 @@ class Estimator(BaseEstimator):
             settings: The fields of :class:`egocnn.config.ExplainConfig`, ``technique="occlusion"`` say.
 
         Returns:
-            One :class:`egocnn.CriticalStructure` per graph, in order, its classes as in ``classes_``.
-        """
+            One :class:`egocnn.CriticalStructure` per graph, in order, its classes as in ``classes_``."""
         graphs, how = self._read(graphs, asked=True), ExplainConfig(**settings)
         if how.technique == "paper" and not hasattr(self, "attention_"):
             self.fit_attention(graphs)
@@ -231,8 +226,7 @@ class Estimator(BaseEstimator):
             classes: The class whose probability counts (default: the last, of two the positive one).
 
         Returns:
-            Both explained, the groups that one has and the other has not, and how much these contribute.
-        """
+            Both explained, the groups that one has and the other has not, and how much these contribute."""
         if classes is None and (names := self._fitted.of_target(target).class_names):
             classes = names[-1]
         how: dict[str, Any] = {"target": target, "classes": classes, "fidelity": False, "select": "threshold"}
@@ -246,8 +240,7 @@ class Estimator(BaseEstimator):
             settings: ``epochs``, ``learning_rate``, ``seed`` and ``device`` of this second training.
 
         Returns:
-            The estimator itself.
-        """
+            The estimator itself."""
         self.attention_ = fit_attention(self._fitted, self._read(graphs), **{"device": self.device, **settings})
         return self
 
@@ -255,8 +248,7 @@ class Estimator(BaseEstimator):
         """Write a run folder that :func:`egocnn.load` and ``egocnn predict`` read.
 
         Arguments:
-            folder: Where to; it is made where it is missing.
-        """
+            folder: Where to; it is made where it is missing."""
         self._fitted.save(folder)
         if hasattr(self, "attention_"):
             save_attention(self.attention_, Path(folder))
@@ -279,8 +271,7 @@ class Estimator(BaseEstimator):
 
         Raises:
             RunError: the folder is incomplete or damaged.
-            DataError: the folder holds a model of the other kind.
-        """
+            DataError: the folder holds a model of the other kind."""
         loaded = Model.load(folder, embed=embed, embed_width=embed_width)
         kind, name = ("class", "EgoCNNClassifier") if loaded.predicts_classes else ("value", "EgoCNNRegressor")
         if kind != cls._kind:

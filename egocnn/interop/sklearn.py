@@ -40,8 +40,7 @@ class EgoCNNClassifier(ClassifierMixin, Estimator):
         (3, 2)
         >>> [structure] = model.explain(graphs[:1])  # which part made it say so
         >>> len(structure.node_importance) == structure.graph.n_nodes
-        True
-    """
+        True"""
 
     _kind = "class"
 
@@ -80,8 +79,7 @@ class EgoCNNClassifier(ClassifierMixin, Estimator):
             graphs: Anything that :func:`egocnn.read` takes.
 
         Returns:
-            (G) classes, as ``y`` had them, else by name. Of several targets, classes or values by the target's name.
-        """
+            (G) classes, as ``y`` had them, else by name. Of several targets, classes or values by the target's name."""
         if self._fitted.targets:
             return self._of_each_target(graphs)
         likeliest: NDArray[Any] = self.classes_[self.predict_proba(graphs).argmax(axis=1)]
@@ -97,8 +95,7 @@ class EgoCNNClassifier(ClassifierMixin, Estimator):
             sample_weight: How much each graph counts.
 
         Returns:
-            The share of graphs that are predicted rightly.
-        """
+            The share of graphs that are predicted rightly."""
         graphs, y = self._read(graphs), self._given(y)
         if y is not None:
             right = self.predict(graphs) == targets.checked_targets(y, len(graphs))
@@ -122,8 +119,7 @@ class EgoCNNRegressor(RegressorMixin, Estimator):
         >>> graphs = egocnn.read("compounds:alcohols:sizes=3-6,per_size=2")
         >>> model = egocnn.EgoCNNRegressor(width=8, depth=2, epochs=5, readout="sum")
         >>> model.fit(graphs, y=graphs.node_counts).predict(graphs[:3]).shape
-        (3,)
-    """
+        (3,)"""
 
     _kind = "value"
 
@@ -141,8 +137,7 @@ class EgoCNNRegressor(RegressorMixin, Estimator):
             graphs: Anything that :func:`egocnn.read` takes.
 
         Returns:
-            (G) values in the unit of the target. Of several targets, these by their names.
-        """
+            (G) values in the unit of the target. Of several targets, these by their names."""
         if self._fitted.targets:
             return self._of_each_target(graphs)
         return self._fitted.values(self._read(graphs, asked=True), device=self.device)
@@ -157,8 +152,7 @@ class EgoCNNRegressor(RegressorMixin, Estimator):
             sample_weight: How much each graph counts.
 
         Returns:
-            At most 1; 0 is what the mean of all values scores.
-        """
+            At most 1; 0 is what the mean of all values scores."""
         y = self._given(y)
         graphs = self._read(graphs, scored=y is None)
         if y is not None:
@@ -191,8 +185,7 @@ def load(folder: str | Path, *, embed: Any = None, embed_width: int | None = Non
         >>> model = egocnn.EgoCNNClassifier(width=8, depth=1, epochs=2).fit(graphs)
         >>> model.save("runs/alcohols")
         >>> egocnn.load("runs/alcohols").predict(graphs).shape
-        (10,)
-    """
+        (10,)"""
     is_classifier = Model.load(folder, embed=embed, embed_width=embed_width).predicts_classes
     kind = EgoCNNClassifier if is_classifier else EgoCNNRegressor
     return kind.load(folder, embed=embed, embed_width=embed_width)
@@ -216,8 +209,7 @@ def write_report(model: Any, data: Any, folder: str | Path, *, figures: int = 24
         >>> model = egocnn.EgoCNNClassifier(width=8, depth=1, epochs=2)
         >>> model = model.fit(["CC", "CCC", "CCO", "CCCO"], [False, False, True, True])
         >>> egocnn.write_report(model, ["CCCCO"], "report").name
-        'index.html'
-    """
+        'index.html'"""
     check_folder(place := Path(folder))
     about: dict[str, Any] = {"model": type(model).__name__, "data": str(data) if isinstance(data, (str, Path)) else ""}
     about["class_names"] = model._fitted.of_target(settings.get("target")).class_names

@@ -36,8 +36,7 @@ class EgoConv(nn.Module):
         >>> from egocnn.nn import EgoConv
         >>> path = torch.tensor([[1, -1], [0, 2], [1, -1]])  # three nodes in a row
         >>> EgoConv(4, 8, k=2)(torch.randn(3, 4), path).shape
-        torch.Size([3, 8])
-    """
+        torch.Size([3, 8])"""
 
     def __init__(self, in_width: int, out_width: int, *, k: int, norm: bool = True, activation: bool = True) -> None:
         super().__init__()
@@ -66,8 +65,7 @@ class EgoConv(nn.Module):
         Layers see differently distributed embeddings, so one running mean for all of them would fit none.
 
         Arguments:
-            other: A layer of the same widths and k.
-        """
+            other: A layer of the same widths and k."""
         self.weight, self.bias = other.weight, other.bias
         if isinstance(self.norm, nn.BatchNorm1d) and isinstance(other.norm, nn.BatchNorm1d):
             self.norm.weight, self.norm.bias = other.norm.weight, other.norm.bias
@@ -81,8 +79,7 @@ class EgoConv(nn.Module):
             after: What follows the sums, given the norm; by default the norm and a rectifier.
 
         Returns:
-            (N, D') node embeddings.
-        """
+            (N, D') node embeddings."""
         table = neighbours.table if isinstance(neighbours, Neighbours) else neighbours
         if table.shape[-1] < self.k:
             raise ConfigError(f"the layer reads k={self.k} neighbours, the table has {table.shape[-1]}")
@@ -101,8 +98,7 @@ class EgoConv(nn.Module):
         """What ``print`` shows of the layer between the brackets.
 
         Returns:
-            Both widths and k.
-        """
+            Both widths and k."""
         return f"{self.weight.shape[-2]}, {self.weight.shape[-1]}, k={self.k}"
 
 

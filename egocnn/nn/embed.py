@@ -63,8 +63,7 @@ class PatchySan(nn.Module):
         >>> shape = PatchShape(slots=10, node_labels=3, edge_labels=1)
         >>> layer = PatchySan(shape, attributes=0, width=16, k=9)
         >>> layer.table.shape[1]  # 16 numbers for all that can stand in a slot
-        16
-    """
+        16"""
 
     def __init__(self, shape: PatchShape, *, attributes: int, width: int, k: int) -> None:
         super().__init__()
@@ -95,8 +94,7 @@ class PatchySan(nn.Module):
             after: What follows the sums, given the norm; by default the norm and a rectifier.
 
         Returns:
-            (N, D) node embeddings.
-        """
+            (N, D) node embeddings."""
         y = batch.patches(self.table, self.attributes, self.bias, self.shape)
         return F.relu(self.norm(y)) if after is None else after(y, self.norm)
 
@@ -111,6 +109,5 @@ class Attributes(nn.Module):
             batch: B graphs with N nodes in all.
 
         Returns:
-            (N, A) standardised attributes.
-        """
+            (N, A) standardised attributes."""
         return batch.as_embedding(batch.attributes)

@@ -54,8 +54,7 @@ class EgoCNN(nn.Module):
         >>> network = EgoCNN(config, shape=fitted.shape(config), attributes=0, outputs=2)
         >>> batch = fitted.apply(graphs, config).batch(torch.arange(4))  # the first four graphs
         >>> network(batch).output.shape
-        torch.Size([4, 2])
-    """
+        torch.Size([4, 2])"""
 
     def __init__(
         self,
@@ -114,8 +113,7 @@ class EgoCNN(nn.Module):
             embedded: (N, D) in place of what the node embedding returns.
 
         Returns:
-            Outputs (B, C), the activations of every layer (N, D), and what the head reads (B, ...).
-        """
+            Outputs (B, C), the activations of every layer (N, D), and what the head reads (B, ...)."""
         if presence is not None:
             batch = batch.at_presence(presence)
         h = self._embed(batch) if embedded is None else embedded
@@ -157,8 +155,7 @@ class EgoCNN(nn.Module):
             batch: The graphs that they come from.
 
         Returns:
-            One row per graph (B, ...).
-        """
+            One row per graph (B, ...)."""
         read = list(layers if self.config.jump else layers[-1:])
         pooled = [self.readout(h, batch) for h in read] if batch.keeps_layers else read
         if self.counted:
@@ -174,8 +171,7 @@ class EgoCNN(nn.Module):
             batch: Says which rows are graphs; by default all.
 
         Returns:
-            Logits (B, C).
-        """
+            Logits (B, C)."""
         rows, layer = PACKED if batch is None else batch.graphs, self.config.depth + 1
         graph = rows.norm(pooled, self.pool_norm)
         if limit := self.config.pool_limit:

@@ -26,8 +26,7 @@ class Pool(nn.Module):
     Example:
         >>> from egocnn.nn import Pool
         >>> Pool("mean+max").kind
-        'mean+max'
-    """
+        'mean+max'"""
 
     def __init__(self, kind: Readout) -> None:
         super().__init__()
@@ -41,8 +40,7 @@ class Pool(nn.Module):
             batch: The graphs of these nodes.
 
         Returns:
-            (B, D), or (B, n D) where n kinds stand side by side.
-        """
+            (B, D), or (B, n D) where n kinds stand side by side."""
         return batch.pool(h, self.kind)
 
 
@@ -59,8 +57,7 @@ class SortPool(nn.Module):
     Example:
         >>> from egocnn.nn import SortPool
         >>> SortPool(64).nodes
-        64
-    """
+        64"""
 
     def __init__(self, nodes: int) -> None:
         super().__init__()
@@ -74,8 +71,7 @@ class SortPool(nn.Module):
             batch: The graphs of these nodes, which knows their ranks.
 
         Returns:
-            (B, S D) numbers.
-        """
+            (B, S D) numbers."""
         return batch.first_ranked(h, self.nodes)
 
 

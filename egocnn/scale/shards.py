@@ -1,8 +1,7 @@
 """Shards -> one Parquet file for each, written whole or not at all; called again, only those that are missing.
 
 A file that is written says in its footer what it was made from, so that jobs which share a folder need not agree on
-anything else; ``manifest.json`` is put together from the footers.
-"""
+anything else; ``manifest.json`` is put together from the footers."""
 
 import json
 import os

@@ -38,8 +38,7 @@ SkippedRow: TypeAlias = tuple[int, str, str]  # number, SMILES if it is a text, 
 class GraphFields:
     """The fields of the graphs of one source besides their structure, collected while the graphs are read one by one.
 
-    ``typed`` fields distinguish the number 1 from the text 1, which those of a CSV cannot.
-    """
+    ``typed`` fields distinguish the number 1 from the text 1, which those of a CSV cannot."""
 
     where: str
     config: ReadConfig
@@ -188,8 +187,7 @@ def encode_targets(
     where more than one text in twenty is not a number, where all are whole and only two differ, and where all are whole
     with at most 20 different ones and fewer than half as many as there are graphs; anything else is to be predicted as
     a number. Numbers that are equal name one class, however they are written; classes are sorted by number where all
-    are numbers, else by name. ``places`` says where each value stands, for error messages.
-    """
+    are numbers, else by name. ``places`` says where each value stands, for error messages."""
     texts = [None if value is None or value.strip().lower() in missing else value.strip() for value in values]
     known = [text for text in texts if text is not None]
     if not known:
@@ -216,8 +214,7 @@ def encode_values(
 ) -> tuple[NDArray[Any] | None, tuple[str, ...]]:
     """Values with a type -> as :func:`encode_targets`, which alone judges whole numbers.
 
-    Left to itself (``task="auto"``), texts and booleans are classes and a number with a point is a value to predict.
-    """
+    Left to itself (``task="auto"``), texts and booleans are classes and a number with a point is a value to predict."""
     texts = [_target_text(value, place) for value, place in zip(values, places, strict=True)]
     known = [value for value, text in zip(values, texts, strict=True) if text and text.strip().lower() not in MISSING]
     if task == "auto":

@@ -22,8 +22,7 @@ MOST_NODES = 10_000_000  # a few bytes can claim any number of nodes; this many 
 class GraphRecord:
     """One graph as a reader found it: node ids count from 0, edges stand in either or both directions.
 
-    A column is None where the source does not have it, and a label is None where it is not known.
-    """
+    A column is None where the source does not have it, and a label is None where it is not known."""
 
     place: str  # where the graph stands, for error messages: ``graphs.jsonl, line 3``
     n_nodes: int

@@ -68,8 +68,7 @@ def smiles_column(available: Sequence[str], config: ReadConfig, where: str, opti
 def from_frame(frame: Any, config: ReadConfig) -> Graphs:
     """One molecule per row of a pandas DataFrame, or of any table with ``columns``, read as a CSV is.
 
-    The column of SMILES may hold RDKit molecules instead. Rows are counted from 0, as pandas does.
-    """
+    The column of SMILES may hold RDKit molecules instead. Rows are counted from 0, as pandas does."""
     where, names = "DataFrame", list(map(str, frame.columns))
     for name, times in Counter(names).items():
         rule(times == 1, f"{where}: two columns are called {short(name)}")

@@ -74,8 +74,7 @@ def table_rows(path: Path) -> Iterator[dict[str, Any]]:
     A header with semicolons and no comma says that semicolons part the fields, and commas are decimal points. Fields
     may be quoted and then span lines. A table without a header or without rows is refused. Rows are counted from 1, the
     header and blank lines not counted. A .smi file has no header: a SMILES in every line, and perhaps a name behind it.
-    A row of an SDF is a record: its title as ``name``, its properties, and the molecule itself as ``MOLECULE``.
-    """
+    A row of an SDF is a record: its title as ``name``, its properties, and the molecule itself as ``MOLECULE``."""
     suffix = suffix_of(path)
     if suffix == ".parquet":
         with reading(path), arrow().parquet.ParquetFile(path) as file:

@@ -32,8 +32,7 @@ negative g:
 .. math:: c_n = \frac{[v_n]_+}{\sum [v]_+} \sum [g]_+ - \frac{[v_n]_-}{\sum [v]_-} \sum [g]_-
 
 The edges are a second view of the same total: every node hands its contribution to its edges in equal parts. A node
-without edges has none to hand it to.
-"""
+without edges has none to hand it to."""
 
 from dataclasses import dataclass, replace
 

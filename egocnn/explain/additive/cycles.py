@@ -1,8 +1,7 @@
 """The short cycles of graphs, which mostly matter as a whole: rings of molecules, cliques and houses of networks.
 
 Every edge that lies on a cycle of at most eight nodes has a unit: all nodes on the shortest cycles through it, so that
-no choice between equal cycles has to be made. An edge that two rings share has both of them.
-"""
+no choice between equal cycles has to be made. An edge that two rings share has both of them."""
 
 from __future__ import annotations
 

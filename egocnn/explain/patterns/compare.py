@@ -37,8 +37,7 @@ class Comparison:
         >>> model = model.fit(smiles, [False] * 3 + [True] * 3)
         >>> found = model.compare("CCCCC", "CCCCCO")
         >>> found.transformation, found.changed[1].tolist()
-        ('[H]*>>*O', [5])
-    """
+        ('[H]*>>*O', [5])"""
 
     first: CriticalStructure
     """the one molecule, explained"""
@@ -79,8 +78,7 @@ class Comparison:
         """A row of a table of pairs.
 
         Returns:
-            Texts and numbers by the names of the columns.
-        """
+            Texts and numbers by the names of the columns."""
         both = self.first, self.second
         sides: dict[str, Sequence[Any]] = {
             "name": [one.name for one in both],

@@ -15,8 +15,7 @@ the lack of something, or for the graph as a whole, and no part of it is more cr
 
 A part that was found for a class is put to the question once more. Without it the class must not be predicted any
 more; or else it must hold half of all that speaks for it, and as many nodes from where the contributions are least must
-hold little of the evidence. Where a class stands for the lack of something, any part of the graph lacks it.
-"""
+hold little of the evidence. Where a class stands for the lack of something, any part of the graph lacks it."""
 
 import heapq
 from collections.abc import Callable, Iterable, Iterator, Sequence

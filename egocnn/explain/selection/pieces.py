@@ -1,8 +1,7 @@
 """Pieces of a part that stand close together are one to the eye: nodes of a graph -> the same with what lies between.
 
 All nodes on the shortest ways between two pieces join, so that no choice between equal ways has to be made: two pieces
-on opposite sides of a ring become the whole ring.
-"""
+on opposite sides of a ring become the whole ring."""
 
 from itertools import combinations
 

@@ -18,8 +18,7 @@ def select_nodes(
     """(N) which nodes are critical.
 
     ``keeps(numbers, nodes)`` tells for these graphs whether the prediction holds with nothing but these nodes (N).
-    Nodes of equal importance, symmetric ones say, are chosen together, except that ``top`` counts strictly.
-    """
+    Nodes of equal importance, symmetric ones say, are chosen together, except that ``top`` counts strictly."""
     if config.select == "top":
         return (_places(graphs, importance) < config.top) & (importance > 0)
     if config.select == "threshold":

@@ -69,8 +69,7 @@ class CriticalStructure:
         >>> structure.name, structure.node_importance.shape
         ('C3H8 #1', (11,))
         >>> structure.draw("propane.svg")[:4]
-        '<svg'
-    """
+        '<svg'"""
 
     graph: Graph
     """the graph that was predicted"""
@@ -179,8 +178,7 @@ class CriticalStructure:
             settings: Those of :func:`egocnn.show.drawing.draw`, ``size=(640, 480)`` say.
 
         Returns:
-            The picture as SVG text.
-        """
+            The picture as SVG text."""
         from egocnn.show.drawing import draw
 
         settings.setdefault("caption", "" if path is None else self.caption)
@@ -203,8 +201,7 @@ class CriticalStructure:
         """What pictures and pages show: of a large graph the critical structure and the nodes around it.
 
         Returns:
-            The structure itself where the graph is drawn whole; else that of a part, whose nodes are counted anew.
-        """
+            The structure itself where the graph is drawn whole; else that of a part, whose nodes are counted anew."""
         if self.whole is not None or not self.drawn_part:
             return self
         graph = self.graph
@@ -247,8 +244,7 @@ class CriticalStructure:
         """The same with its classes by name, as files and pages have them.
 
         Returns:
-            The structure itself where they are names already, or where a value was predicted.
-        """
+            The structure itself where they are names already, or where a value was predicted."""
         if self.explained is None or isinstance(self.explained, str):
             return self
         graph = self.graph if self.graph.target is None else replace(self.graph, target=str(self.graph.target))
@@ -261,8 +257,7 @@ class CriticalStructure:
             trace: Also how the evidence travelled down the layers.
 
         Returns:
-            Texts, numbers, lists and dictionaries, ready for JSON.
-        """
+            Texts, numbers, lists and dictionaries, ready for JSON."""
         named = self.named()
         graph = named.graph
         plain: dict[str, Any] = {
@@ -295,8 +290,7 @@ class CriticalStructure:
             The structure.
 
         Raises:
-            DataError: something is missing or does not fit.
-        """
+            DataError: something is missing or does not fit."""
         try:
             fields = fields_of(plain)
         except KeyError as error:
@@ -311,8 +305,7 @@ class CriticalStructure:
 
         Returns:
             Nodes, by their names where they have any, and edges with their ``importance``, ``label``, and whether they
-            are ``critical``.
-        """
+            are ``critical``."""
         try:
             import networkx as nx
         except ImportError:
@@ -332,8 +325,7 @@ class CriticalStructure:
         """The record that PyTorch Geometric has for explanations.
 
         Returns:
-            ``edge_index`` in both directions, ``node_mask`` (N, 1) and ``edge_mask`` as importances.
-        """
+            ``edge_index`` in both directions, ``node_mask`` (N, 1) and ``edge_mask`` as importances."""
         try:
             import torch
             from torch_geometric.explain import Explanation

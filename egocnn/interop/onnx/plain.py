@@ -53,8 +53,7 @@ def inputs_of(predictor: Model) -> tuple[Input, ...]:
         >>> model = egocnn.EgoCNNClassifier(width=8, depth=1, epochs=2).fit(graphs)
         >>> from egocnn.interop.onnx import inputs_of
         >>> [each.name for each in inputs_of(model.model_)][:2]
-        ['neighbours', 'entry_row']
-    """
+        ['neighbours', 'entry_row']"""
     if predictor.custom_embedding:
         raise ConfigError("this model reads nodes through a module of its author, which has no form in ONNX")
     config = predictor.config
@@ -98,8 +97,7 @@ def inputs_for(predictor: Any, graphs: Any) -> dict[str, NDArray[Any]]:
         >>> model = egocnn.EgoCNNClassifier(width=8, depth=1, epochs=2, seed=0).fit(graphs)
         >>> from egocnn.interop.onnx import inputs_for
         >>> inputs_for(model.model_, graphs[:2])["neighbours"].shape
-        (23, 16)
-    """
+        (23, 16)"""
     predictor = model_of(predictor)
     graphs = read_as_trained(graphs, predictor)
     batch = predictor.encode(graphs).batch(torch.arange(len(graphs)))
@@ -133,8 +131,7 @@ class PlainNetwork(nn.Module):
         >>> model = egocnn.EgoCNNClassifier(width=8, depth=1, epochs=2).fit(graphs)
         >>> from egocnn.interop.onnx import PlainNetwork
         >>> PlainNetwork(model.model_).answers
-        ('logits', 'probabilities', 'spread')
-    """
+        ('logits', 'probabilities', 'spread')"""
 
     def __init__(self, predictor: Model) -> None:
         super().__init__()
@@ -156,8 +153,7 @@ class PlainNetwork(nn.Module):
             inputs: What :func:`egocnn.interop.onnx.inputs_of` lists, in that order.
 
         Returns:
-            The answers named in ``answers``.
-        """
+            The answers named in ``answers``."""
         batch = portable_batch(dict(zip(self.names, inputs, strict=True)))
         outputs: list[Output] = [network(batch) for network in self.networks]
         each = torch.stack([output.output for output in outputs])

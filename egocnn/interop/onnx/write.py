@@ -74,8 +74,7 @@ def export_onnx(predictor: Model, path: str | Path, *, seed: int = 0) -> Exporte
         >>> model = egocnn.EgoCNNClassifier(width=8, depth=1, epochs=2).fit(graphs)
         >>> from egocnn.interop.onnx import export_onnx
         >>> export_onnx(model.model_, "alcohols.onnx").outputs
-        ('logits', 'probabilities', 'spread')
-    """
+        ('logits', 'probabilities', 'spread')"""
     path = Path(path)
     if path.suffix.lower() != ".onnx" or (path.exists() and not path.is_file()):
         raise ConfigError(f"{path}: name a file that ends in .onnx")

@@ -45,8 +45,7 @@ class _EgoExplainer(nn.Module):
         >>> explainer = Explainer(module, algorithm=EgoExplainer(), **how)
         >>> data = module.to_data(graphs[:1])
         >>> explainer(data.x, data.edge_index, batch=data.batch).node_mask.shape
-        torch.Size([11, 1])
-    """
+        torch.Size([11, 1])"""
 
     explainer_config: Any
     model_config: Any
@@ -60,8 +59,7 @@ class _EgoExplainer(nn.Module):
         """Graphs as wholes, outputs as the module gives them, a class among several or a value, nodes and edges.
 
         Returns:
-            Whether it can explain with these settings; if not, the log says which one it cannot.
-        """
+            Whether it can explain with these settings; if not, the log says which one it cannot."""
         nodes = self.explainer_config.node_mask_type
         for name, found, known in (
             ("task_level", self.model_config.task_level.value, ("graph",)),
@@ -88,8 +86,7 @@ class _EgoExplainer(nn.Module):
             tensors: What else the module takes, ``batch`` say.
 
         Returns:
-            An ``Explanation`` with masks and importances.
-        """
+            An ``Explanation`` with masks and importances."""
         if not isinstance(model, EgoModule):
             raise ConfigError(f"EgoExplainer explains what as_module makes, not {type(model).__name__}")
         graphs = model.to_graphs(x, edge_index, **tensors)

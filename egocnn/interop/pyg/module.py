@@ -40,8 +40,7 @@ def as_module(model: Any) -> EgoModule:
         >>> module = as_module(model)
         >>> data = module.to_data(graphs[:3])
         >>> module(data.x, data.edge_index, data.batch).shape
-        torch.Size([3, 2])
-    """
+        torch.Size([3, 2])"""
     return EgoModule(model_of(model))
 
 
@@ -156,8 +155,7 @@ class EgoModule(nn.Module):
         >>> model = egocnn.EgoCNNClassifier(width=8, depth=1, epochs=2, seed=0).fit(graphs)
         >>> from egocnn.interop.pyg import EgoModule
         >>> EgoModule(model.model_).to_data(graphs[:2]).num_nodes
-        23
-    """
+        23"""
 
     def __init__(self, predictor: Model) -> None:
         super().__init__()
@@ -175,8 +173,7 @@ class EgoModule(nn.Module):
             graphs: A collection, or one graph of it.
 
         Returns:
-            The tensors that :meth:`forward` takes, and ``y`` where it is known.
-        """
+            The tensors that :meth:`forward` takes, and ``y`` where it is known."""
         return to_data(self.predictor, graphs)
 
     def to_graphs(self, x: Tensor, edge_index: Tensor, **tensors: Tensor | None) -> Graphs:
@@ -191,8 +188,7 @@ class EgoModule(nn.Module):
             One graph for every number in ``batch``.
 
         Raises:
-            DataError: a tensor is not of the shape that the model reads.
-        """
+            DataError: a tensor is not of the shape that the model reads."""
         return to_graphs(self.predictor.encoder, x, edge_index, **tensors)
 
     def forward(
@@ -215,8 +211,7 @@ class EgoModule(nn.Module):
             node_attr: (N, attributes) what nodes are ranked by, whatever a mask has made of x.
 
         Returns:
-            Logits (B, C), or (B, 1) standardised values; the mean over the networks.
-        """
+            Logits (B, C), or (B, 1) standardised values; the mean over the networks."""
         more = {"batch": batch, "edge_attr": edge_attr, "edge_weight": edge_weight, "node_attr": node_attr}
         compiler: Any = torch.compiler  # parts of it have no types; to read graphs is no work for it
         reading, mean, scale = compiler.disable(self._encode)(x, edge_index, **more)

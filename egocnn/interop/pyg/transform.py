@@ -39,8 +39,7 @@ class _RankNeighbours:
         >>> neighbours_of(RankNeighbours(k=2)(path))
         tensor([[ 1, -1],
                 [ 0,  2],
-                [ 1, -1]])
-    """
+                [ 1, -1]])"""
 
     def __init__(self, k: int = 16) -> None:
         if k < 1:
@@ -56,8 +55,7 @@ class _RankNeighbours:
             data: Training graphs.
 
         Returns:
-            The transform itself.
-        """
+            The transform itself."""
         graphs = _read(data)
         self.names = {"nodes": graphs.node_label_names, "edges": graphs.edge_label_names}
         self.ranking = Ranking.fit(graphs)
@@ -70,8 +68,7 @@ class _RankNeighbours:
             data: One graph, or a batch of them.
 
         Returns:
-            The same with ``neighbour_steps``.
-        """
+            The same with ``neighbour_steps``."""
         graphs = _read(data.to_data_list() if hasattr(data, "to_data_list") else [data])
         graphs = graphs if self.ranking is None else graphs.with_names(**self.names)
         table = rank_neighbours(graphs, self.k, ranking=self.ranking)
@@ -103,8 +100,7 @@ def neighbours_of(data: Any) -> Tensor:
         >>> edge = Data(edge_index=torch.tensor([[0, 1], [1, 0]]), num_nodes=2)
         >>> ranked = RankNeighbours(k=1)(edge)
         >>> neighbours_of(Batch.from_data_list([ranked, ranked])).flatten()
-        tensor([1, 0, 3, 2])
-    """
+        tensor([1, 0, 3, 2])"""
     steps = getattr(data, "neighbour_steps", None)
     if steps is None:
         raise ConfigError("this data has no neighbour_steps; transform it with egocnn.interop.pyg.RankNeighbours first")

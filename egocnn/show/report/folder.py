@@ -26,8 +26,7 @@ def write_explanations(
     """Write the whole folder; returns the summary. The files are moved into place once all are written, the page last.
 
     With ``on_page``, only so many structures, the first, stay in memory and are shown on the page and in figures. All
-    are written to ``structures.jsonl``, and the summary is of all. ``facts``: what :func:`summarise` is told.
-    """
+    are written to ``structures.jsonl``, and the summary is of all. ``facts``: what :func:`summarise` is told."""
     on_the_page: list[CriticalStructure] = []
     bare: list[CriticalStructure] = []
     remaining = iter(structures)

@@ -1,7 +1,6 @@
 """Critical structures + a summary -> index.html: one file with its data, its style and its scripts inside.
 
-The data are compact and plain: lists of numbers travel as base64.
-"""
+The data are compact and plain: lists of numbers travel as base64."""
 
 import html
 from base64 import b64encode
@@ -43,8 +42,7 @@ def write_report(
 ) -> Path:
     """Write ``index.html`` into the folder; returns its path.
 
-    ``parts``: by name, in which part of the training data graphs were: train, validation or test.
-    """
+    ``parts``: by name, in which part of the training data graphs were: train, validation or test."""
     path = Path(folder) / "index.html"
     write_text(path, page(encode(structures, summary, parts), summary.title))
     return path
@@ -154,8 +152,7 @@ def _drawn(graph: Graph, molecule: Any, places: Floats) -> dict[str, Any]:
 def packed(values: Floats) -> dict[str, Any]:
     """Real numbers as little-endian 16-bit steps; what is not finite counts as 0.
 
-    Where most are 0, only the others are listed, with where they stand.
-    """
+    Where most are 0, only the others are listed, with where they stand."""
     finite = np.nan_to_num(np.asarray(values, np.float64), nan=0.0, posinf=0.0, neginf=0.0)
     largest = float(np.abs(finite).max(initial=0.0))
     steps = (np.rint(finite / largest * FINEST) if largest > 0 else finite).astype("<i2")

@@ -64,8 +64,7 @@ def summarise(
     """Work out the facts from the structures themselves; a fact that they do not hold stays None.
 
     ``facts`` are those that no structure holds: the model and the data. ``parts``: by name, the part of the training
-    data that a graph was in; where there are graphs of the test part, scores and calibration are of them.
-    """
+    data that a graph was in; where there are graphs of the test part, scores and calibration are of them."""
     structures = [structure.named() for structure in structures]
     facts = {"molecules": bool(structures) and all(s.graph.smiles is not None for s in structures)} | facts
     part_of = [(parts or {}).get(s.graph.name) for s in structures]

@@ -262,8 +262,7 @@ def cross_validate(
     >>> graphs = read("compounds:alcohols:sizes=3-12,per_size=6")
     >>> result = cross_validate(graphs, ModelConfig(width=8), TrainConfig(epochs=1, networks=1, device="cpu"), folds=4)
     >>> result.model, len(result.folds)
-    ('ego-cnn', 4)
-    """
+    ('ego-cnn', 4)"""
     if not isinstance(model, ModelConfig) and not hasattr(model, "run_fold"):
         model = Refitted(model)
     protocol = protocol or Protocol(folds=folds, restarts=restarts)
