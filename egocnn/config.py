@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields
 from numbers import Integral, Real
 from types import NoneType
-from typing import Any, Literal, get_args
+from typing import Any, Literal, get_args, get_origin
 
 from egocnn.errors import ConfigError
 
@@ -208,10 +208,12 @@ def check_fields(config: Any) -> None:
     """A field holds a value of its type, one of those that its type lists, and in its range."""
     for field in fields(config):
         value = getattr(config, field.name)
-        choices = get_args(globals().get(str(field.type)))
+        kind_name = field.type if isinstance(field.type, str) else inspect.formatannotation(field.type)
+        declared = globals().get(kind_name, field.type)
+        choices = get_args(declared) if get_origin(declared) is Literal else ()
         if choices and value not in choices:
             raise ConfigError(f"{field.name} must be one of {', '.join(choices)}, got {value!r}")
-        kind, words = KINDS.get(str(field.type), (object, ""))
+        kind, words = KINDS.get(kind_name, (object, ""))
         if not isinstance(value, kind) or (isinstance(value, bool) and kind not in (bool, object)):
             raise ConfigError(f"{field.name} must be {words}, got {value!r}")
         for names, holds, words in RANGES:

@@ -1,7 +1,5 @@
 """The table of commands -> one parser with its subparsers; options that several commands share -> groups of these."""
 
-from __future__ import annotations
-
 import argparse
 import re
 from collections.abc import Mapping, Sequence
@@ -161,7 +159,7 @@ def add_study_options(command: Parser, *, trainings: str, jobs: str, stack: str,
     command.add_option("run", "--ray", rare=True, metavar="ADDRESS", help=ray)
 
 
-def chosen_protocol(options: argparse.Namespace) -> Protocol:
+def chosen_protocol(options: argparse.Namespace) -> "Protocol":
     """The protocol that the options of the folds describe."""
     from egocnn.study.crossval import choose_protocol
 

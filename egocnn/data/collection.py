@@ -1,7 +1,5 @@
 """What training, testing and cross-validation ask of graphs, in memory or on disk, and how they are split in two."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 
@@ -21,7 +19,7 @@ class Collection(Protocol):
     """G graphs: :class:`~egocnn.data.graphs.Graphs` in memory, :class:`~egocnn.data.store.Stored` on disk."""
 
     @property
-    def outline(self) -> Graphs: ...  # without their nodes: targets, groups and parts, all that decides a split
+    def outline(self) -> "Graphs": ...  # without their nodes: targets, groups and parts, all that decides a split
     @property
     def node_counts(self) -> Ints: ...  # (G)
     @property
@@ -32,8 +30,8 @@ class Collection(Protocol):
     def choose(self, which: Ints) -> Self: ...  # those with these numbers, ascending
     def with_parts(self, part: Ints | None, group: Ints | None = None) -> Self: ...
     # with another split, (G) positions in PARTS, or with none; and with other groups where they are given
-    def portions(self, first: int = 0, last: int | None = None) -> Iterator[Graphs]: ...  # as much as memory holds
-    def whole(self) -> Graphs: ...  # all of them in memory
+    def portions(self, first: int = 0, last: int | None = None) -> "Iterator[Graphs]": ...  # as much as memory holds
+    def whole(self) -> "Graphs": ...  # all of them in memory
 
 
 Chosen = TypeVar("Chosen", bound=Collection)
@@ -92,7 +90,7 @@ def fill_parts(groups: Ints, *shares: float) -> Ints:
     return part[group]
 
 
-def split_off(outline: Graphs, share: float, seed: int) -> tuple[Ints, Ints]:
+def split_off(outline: "Graphs", share: float, seed: int) -> tuple[Ints, Ints]:
     """Numbers of the graphs without a share of them, and of the share: classes in equal parts, groups never torn"""
     classes = outline.target if outline.class_names else None
     return split_in_two(len(outline), share, classes=classes, groups=outline.group, seed=seed)

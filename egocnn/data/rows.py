@@ -1,7 +1,5 @@
 """A file with a molecule or a graph per row -> portions of rows in order, each with its graph or why it has none."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
@@ -37,12 +35,12 @@ class RowPortion:
     graphs: Graphs | None  # None where no row has one
 
     @staticmethod
-    def of(graphs: Graphs) -> RowPortion:
+    def of(graphs: Graphs) -> "RowPortion":
         """Graphs of a source that has no rows with other columns."""
         rows = [{} if graphs.smiles is None else {"smiles": graphs.smiles[g]} for g in range(len(graphs))]
         return RowPortion(rows, graphs.names, [""] * len(graphs), graphs)
 
-    def choose(self, which: Sequence[int]) -> RowPortion:
+    def choose(self, which: Sequence[int]) -> "RowPortion":
         """The rows with these positions, ascending."""
         number = np.cumsum([not error for error in self.errors]) - 1
         graphs = [int(number[row]) for row in which if not self.errors[row]]
@@ -109,7 +107,7 @@ class RowFile:
         return [name for name in self.columns if name != "name" or self.reader.config.name not in (None, name)]
 
     @staticmethod
-    def open(path: Path, usual: Mapping[str, Any], said: Mapping[str, Any], part: str = "") -> RowFile:
+    def open(path: Path, usual: Mapping[str, Any], said: Mapping[str, Any], part: str = "") -> "RowFile":
         """``usual``: settings of reading where ``said`` says nothing else; columns that are not there do not count."""
         is_table = suffix_of(path) in TABLE_SUFFIXES
         table = ((n, row, row.pop(MOLECULE, None)) for n, row in enumerate(table_rows(path), 1))

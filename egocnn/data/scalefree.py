@@ -7,8 +7,6 @@ few hundred distinct degrees. Five questions decide, of how large deviations are
 nodes are many every law that is not exact is rejected, and the size of a graph bounds its degrees. So there is no
 p-value, and a log-normal law may be slightly better."""
 
-from __future__ import annotations
-
 from dataclasses import asdict, dataclass
 from math import erfc, sqrt
 from typing import Any
@@ -40,7 +38,7 @@ class Counts:
     nodes: Ints  # (U) nodes of each
 
     @staticmethod
-    def of(degrees: Ints) -> Counts:
+    def of(degrees: Ints) -> "Counts":
         """Degrees of nodes (N) -> how often each occurs."""
         return Counts(*np.unique(degrees[degrees > 0], return_counts=True))
 
@@ -49,7 +47,7 @@ class Counts:
         """Nodes of all degrees."""
         return int(self.nodes.sum())
 
-    def tail(self, start: int) -> Counts:
+    def tail(self, start: int) -> "Counts":
         """Only the degrees from ``start`` on."""
         return Counts(self.degree[self.degree >= start], self.nodes[self.degree >= start])
 

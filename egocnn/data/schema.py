@@ -1,7 +1,5 @@
 """What a graph and a collection of graphs hold, and the rules that it obeys: Graphs -> nothing, or a DataError."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -109,7 +107,7 @@ class FlatGraphs:
         return np.stack([node[keep], self.indices[keep]], axis=1)
 
 
-def take_columns(graphs: Graphs, *, nodes: Any, entries: Any, chosen: Any = None) -> dict[str, Any]:
+def take_columns(graphs: "Graphs", *, nodes: Any, entries: Any, chosen: Any = None) -> dict[str, Any]:
     """The columns of these nodes, adjacency entries and graphs (None: all), each an index array, a mask or a slice."""
     by_node = (*NODE_COLUMNS, "node_names")
     units = ((by_node, nodes), (EDGE_COLUMNS, entries), (GRAPH_COLUMNS, slice(None) if chosen is None else chosen))
@@ -122,7 +120,7 @@ def rule(holds: object, message: str) -> None:
         raise DataError(message)
 
 
-def checked(graphs: Graphs) -> Graphs:
+def checked(graphs: "Graphs") -> "Graphs":
     """The same, once kinds, lengths, ranges and symmetry have been checked by what the fields of Graphs say."""
     node_ptr, indptr, indices = graphs.node_ptr, graphs.indptr, graphs.indices
     for name in INTEGERS + (("target",) if graphs.class_names else ()):
@@ -178,7 +176,7 @@ def checked(graphs: Graphs) -> Graphs:
     return graphs
 
 
-def _is_symmetric(graphs: Graphs) -> bool:
+def _is_symmetric(graphs: "Graphs") -> bool:
     """Whether the entries below the diagonal mirror those above: as scattered 64-bit numbers their sums are equal."""
     columns = [values for name in EDGE_COLUMNS if (values := getattr(graphs, name)) is not None]
     node_of, neighbour_of, balance = graphs.entry_node, graphs.indices, 0

@@ -1,7 +1,5 @@
 """A prepared collection in flat tensors, and any choice of its graphs -> one batch."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any
@@ -33,7 +31,7 @@ class EncodedGraphs:
         return len(self.node_ptr) - 1
 
     @staticmethod
-    def concat(several: Sequence[EncodedGraphs]) -> EncodedGraphs:
+    def concat(several: "Sequence[EncodedGraphs]") -> "EncodedGraphs":
         """The graphs of all collections, one after the other."""
         names = [field.name for field in fields(EncodedGraphs)]
         return EncodedGraphs(**{name: _concat(name, [getattr(each, name) for each in several]) for name in names})
@@ -43,11 +41,11 @@ class EncodedGraphs:
         """What the tensors take together."""
         return sum(t.nbytes for t in self._parts().values() if t is not None) / 1e6
 
-    def in_memory(self) -> EncodedGraphs:
+    def in_memory(self) -> "EncodedGraphs":
         """Itself."""
         return self
 
-    def to(self, device: torch.device) -> EncodedGraphs:
+    def to(self, device: torch.device) -> "EncodedGraphs":
         """A copy on the device."""
         moved: dict[str, Any] = {name: None if t is None else t.to(device) for name, t in self._parts().items()}
         return EncodedGraphs(**moved)

@@ -2,8 +2,6 @@
 ranked neighbours (N, K), two layers' embeddings (N, D), and what is computed for one block. The network is the one that
 reads every batch; what differs lies below its layers, where sums over nodes are added up in another order."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -29,7 +27,7 @@ from egocnn.nn.rows import Rows
 HUGE = 50_000  # Nodes from which on a graph is taken in blocks.
 
 
-def batch_in_blocks(encoder: Encoder, config: ModelConfig, graphs: Graphs, device: torch.device) -> BlockedBatch:
+def batch_in_blocks(encoder: Encoder, config: ModelConfig, graphs: Graphs, device: torch.device) -> "BlockedBatch":
     """A collection of one graph, ranked and standardised by what was fitted on the training graphs"""
     words, graphs = encoder.words(graphs), encoder.renamed(graphs)
     order = encoder.ranking.order(graphs)
@@ -77,10 +75,10 @@ class _BlockedRows(Rows):
 class _Inputs:
     """(N, columns) what nodes add to the counts of the inputs, worked out for those that are asked for."""
 
-    batch: BlockedBatch
+    batch: "BlockedBatch"
     columns: int
 
-    def to(self, kind: torch.dtype) -> _Inputs:  # noqa: ARG002 — worked out in the type of the network
+    def to(self, kind: torch.dtype) -> "_Inputs":  # noqa: ARG002 — worked out in the type of the network
         return self
 
     def __getitem__(self, nodes: slice | Ints) -> Tensor:

@@ -4,8 +4,6 @@ Files are read by position and not mapped: address space is spent on a batch, no
 is an error and does not end the process. Alone, a process writes a file without a name, which is gone however it ends.
 Several processes each write a stretch of the graphs, all open the files of all, and remove the names."""
 
-from __future__ import annotations
-
 import os
 import tempfile
 from collections.abc import Callable, Iterator
@@ -178,7 +176,7 @@ class CachedGraphs:
     target: Tensor | None
 
     @staticmethod
-    def of(cache: EncodedCache, numbers: Ints, node_counts: Ints, target: Tensor | None) -> CachedGraphs:
+    def of(cache: EncodedCache, numbers: Ints, node_counts: Ints, target: Tensor | None) -> "CachedGraphs":
         """``node_counts`` and ``target``: of these graphs"""
         return CachedGraphs(cache, numbers, torch.from_numpy(pointers(node_counts)), target)
 
@@ -196,7 +194,7 @@ class CachedGraphs:
         self.cache.open()
         return replace(self.cache.read(self.numbers), target=self.target)
 
-    def to(self, device: torch.device) -> CachedGraphs:
+    def to(self, device: torch.device) -> "CachedGraphs":
         """Batches will be made there; what is on disk stays there."""
         self.cache.open()
         target = None if self.target is None else self.target.to(device)

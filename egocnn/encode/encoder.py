@@ -3,8 +3,6 @@
 Everything that does not depend on the weights is worked out once, here: ranked neighbours, Patchy-San's table
 rows, standardised attributes and targets."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -60,7 +58,7 @@ class Encoder:
     targets_of: tuple[TargetScale, ...] = ()  # where there are several, and then class_names is empty
 
     @staticmethod
-    def fit(graphs: Graphs, config: ModelConfig) -> Encoder:
+    def fit(graphs: Graphs, config: ModelConfig) -> "Encoder":
         """Fitted on these graphs, as :meth:`fit_portions` does it."""
         check_nodes(len(graphs), graphs.n_nodes)
         by_degree = config.degrees and graphs.node_label is None
@@ -68,7 +66,7 @@ class Encoder:
         return Encoder.fit_portions([graphs], target=graphs.target, by_degree=by_degree)
 
     @staticmethod
-    def fit_portions(portions: Iterable[Graphs], *, target: NDArray[Any] | None, by_degree: bool) -> Encoder:
+    def fit_portions(portions: Iterable[Graphs], *, target: NDArray[Any] | None, by_degree: bool) -> "Encoder":
         """The same from portions, one or more, that count labels by the same names; ``target``: of all graphs.
 
         ``by_degree``: their nodes have been described by degrees"""
@@ -91,7 +89,7 @@ class Encoder:
             targets_of=tuple(TargetScale(*each) for each in several)
         )  # fmt: skip
 
-    def of_target(self, one: TargetScale) -> Encoder:
+    def of_target(self, one: TargetScale) -> "Encoder":
         """The encoder of a model that predicts this one of several targets alone."""
         own: dict[str, Any] = {key: getattr(one, key) for key in ("class_names", "target_mean", "target_scale")}
         return replace(self, targets_of=(), **own)
@@ -206,7 +204,7 @@ class Encoder:
         return texts | ({"targets_of": [asdict(each) for each in self.targets_of]} if self.targets_of else {})
 
     @staticmethod
-    def restore(arrays: Mapping[str, NDArray[Any]], texts: Mapping[str, Any]) -> Encoder:
+    def restore(arrays: Mapping[str, NDArray[Any]], texts: Mapping[str, Any]) -> "Encoder":
         """The encoder of which these are :meth:`arrays` and :meth:`texts`."""
         prefix = "ranking."
         ranking = {name.removeprefix(prefix): v for name, v in arrays.items() if name.startswith(prefix)}

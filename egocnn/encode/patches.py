@@ -4,8 +4,6 @@ almost all zeros, so instead of the tensor we keep, for every node, the numbers 
 each (slot i, slot j, word of the edge label) with an edge between the slots, i <= j, and one for each (slot, word of
 the node label). A linear filter over the tensor is then the sum of the table rows with these numbers."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -58,7 +56,7 @@ def patch_portions(
 
 
 def _edge_rows(
-    graphs: Graphs, edges: EdgeTable, slots: Ints, shape: PatchShape, words: Sequence[Ints]
+    graphs: Graphs, edges: "EdgeTable", slots: Ints, shape: PatchShape, words: Sequence[Ints]
 ) -> tuple[Ints, Ints, Floats]:
     """For every word at a pair of slots: the node it is around, counted from 0, its row, and the edge's weight"""
     i, j = shape.pairs

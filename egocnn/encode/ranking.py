@@ -13,8 +13,6 @@ Rule 4 decides only between nodes that Weisfeiler-Lehman cannot tell apart at al
 of a methyl group, two equal cliques that share a node), and then ids change nothing. Where they are not (regular graphs
 with triangles, such as a ring of six joined to two rings of three), renumbering may change a prediction."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -31,7 +29,7 @@ from egocnn.encode.ties import settle
 from egocnn.errors import ConfigError
 
 
-def rank_neighbours(graphs: Any, k: int = 16, *, ranking: Ranking | None = None) -> Ints:
+def rank_neighbours(graphs: Any, k: int = 16, *, ranking: "Ranking | None" = None) -> Ints:
     """Rank the neighbours of every node, and keep the first ``k``.
 
     Arguments:
@@ -83,7 +81,7 @@ class Ranking:
     counts: tuple[Ints, ...]  # per round: how many nodes have each
 
     @classmethod
-    def fit(cls, graphs: Graphs) -> Ranking:
+    def fit(cls, graphs: Graphs) -> "Ranking":
         """Count the colours of training graphs."""
         seen = [np.unique(colour, return_counts=True) for colour in wl_rounds(graphs, COUNTED_ROUNDS)]
         return cls(tuple(colours for colours, _ in seen), tuple(counts for _, counts in seen))
@@ -114,7 +112,7 @@ class Ranking:
         return {**colours, **{f"counts.{r}": c for r, c in zip(names, self.counts, strict=True)}}
 
     @classmethod
-    def from_state(cls, state: Mapping[str, NDArray[np.generic]]) -> Ranking:
+    def from_state(cls, state: Mapping[str, NDArray[np.generic]]) -> "Ranking":
         names = range(1, len(state) // 2 + 1)
         colours = tuple(state[f"colours.{r}"].astype(np.uint64) for r in names)
         return cls(colours, tuple(state[f"counts.{r}"].astype(np.int64) for r in names))

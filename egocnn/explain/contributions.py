@@ -5,8 +5,6 @@ attributes in its slots, the attribute embedding the attributes.
 Importances of entries are added up in the same way for all techniques: a node's labels and attributes count for the
 node, an entry of the adjacency for the edge."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -38,11 +36,11 @@ class Entries:
         """The three tensors in order."""
         return self.bags, self.attributes, self.whole
 
-    def map(self, function: Callable[..., Tensor], *others: Entries) -> Entries:
+    def map(self, function: Callable[..., Tensor], *others: "Entries") -> "Entries":
         """The function of each part and of the same part of the others."""
         return Entries(*map(function, self.parts, *(other.parts for other in others)))
 
-    def scaled(self, factor: float) -> Entries:
+    def scaled(self, factor: float) -> "Entries":
         """Every number times the factor."""
         return self.map(lambda part: factor * part)
 
@@ -114,7 +112,7 @@ class EdgeNumbers:
     n_nodes: int
 
     @staticmethod
-    def of(graphs: Graphs, device: torch.device) -> EdgeNumbers:
+    def of(graphs: Graphs, device: torch.device) -> "EdgeNumbers":
         """Those of the graphs, in the order of ``graphs.edges``."""
         edges = graphs.edges.astype(np.int64)
         return EdgeNumbers(torch.from_numpy(edges[:, 0] * graphs.n_nodes + edges[:, 1]).to(device), graphs.n_nodes)

@@ -1,7 +1,5 @@
 """Some graphs on their way from importances to critical structures, all of them together."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -49,7 +47,7 @@ class Portion:
     group: Ints | None = None  # (N) the same number for nodes that nothing tells apart; found by `symmetric`
     is_huge: bool = False  # whether it is one graph about whose parts nothing can be asked
 
-    def symmetric(self) -> Portion:
+    def symmetric(self) -> "Portion":
         """Nodes of the same colour share their importance alike, and so do like edges between such nodes.
 
         Symmetric neighbours have to be ranked one before the other, by node id, and so meet different filters on the
@@ -59,7 +57,7 @@ class Portion:
         nodes, edges = mean_in_groups(self.nodes, group), mean_in_groups(self.edges, pair)
         return replace(self, nodes=nodes, edges=edges, trace=trace, group=group)
 
-    def adding_up(self, read_out: Floats, steps: int) -> Portion:
+    def adding_up(self, read_out: Floats, steps: int) -> "Portion":
         """Relevance, and evidence where it is read out (N) -> contributions that add up to the output less the base."""
         assert self.group is not None, "called on symmetric importances"
         of_class = bool(self.model.class_names)

@@ -3,8 +3,6 @@ batch has the same methods (``patches``, ``ranked``, ``nodes``, ``graphs``, ``po
 so the network is written once. Here rows are packed, graph by graph; :mod:`egocnn.nn.stacked` pads those of R networks,
 :mod:`egocnn.encode.blocks` takes a huge graph in blocks, :mod:`egocnn.interop.onnx` uses what every runtime has."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
@@ -113,7 +111,7 @@ class Batch:
         """Inputs (N, D) that are read as they are, as the layers take them."""
         return values
 
-    def patches(self, table: Tensor, attributes: Tensor, bias: Tensor, shape: PatchShape) -> Tensor:
+    def patches(self, table: Tensor, attributes: Tensor, bias: Tensor, shape: "PatchShape") -> Tensor:
         """Patchy-San's sums around each node: table (rows, D), attributes (P, A, D), bias (D) -> (N, D)"""
         weight = self.bags.weight
         if self.presence is not None:
@@ -124,14 +122,14 @@ class Batch:
             h = h + self.slot_attributes(attributes)
         return h + bias
 
-    def places(self, shape: PatchShape) -> Places:
+    def places(self, shape: "PatchShape") -> Places:
         """The nodes and edges that Patchy-San's entries describe."""
         rows, owner, table = self.bags.rows.long(), self.bags.owner, self.neighbours.table
         nodes = torch.cat([torch.arange(len(table), device=rows.device)[:, None], table.long()], dim=1)
         first, second = slots_of(rows, shape.slots, max(shape.node_labels, 1), max(shape.edge_labels, 1))
         return Places(owner, nodes[owner, first], nodes[owner, second], rows < shape.edge_rows)
 
-    def without_absent(self, shape: PatchShape) -> Self:
+    def without_absent(self, shape: "PatchShape") -> Self:
         """Without the entries that describe nodes, or edges to them, that the table of neighbours lacks."""
         places, bags = self.places(shape), self.bags
         stays = torch.nonzero((places.u >= 0) & (places.v >= 0)).flatten()

@@ -1,7 +1,5 @@
 """Ego-convolution: node embeddings (N, D) -> node embeddings (N, D'), one hop wider."""
 
-from __future__ import annotations
-
 import math
 
 import torch
@@ -59,7 +57,7 @@ class EgoConv(nn.Module):
             self.weight[2:] = self.weight[1:2]
         nn.init.zeros_(self.bias)
 
-    def share(self, other: EgoConv) -> None:
+    def share(self, other: "EgoConv") -> None:
         """Use the other layer's filters, bias, scale and shift as one's own; only the norm's statistics stay apart.
 
         Layers see differently distributed embeddings, so one running mean for all of them would fit none.

@@ -1,7 +1,5 @@
 """Readouts: node embeddings (N, D) -> one vector per graph (B, D or more)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -32,7 +30,7 @@ class Pool(nn.Module):
         super().__init__()
         self.kind = kind
 
-    def forward(self, h: Tensor, batch: Batch) -> Tensor:
+    def forward(self, h: Tensor, batch: "Batch") -> Tensor:
         """One row per graph.
 
         Arguments:
@@ -63,7 +61,7 @@ class SortPool(nn.Module):
         super().__init__()
         self.nodes = nodes
 
-    def forward(self, h: Tensor, batch: Batch) -> Tensor:
+    def forward(self, h: Tensor, batch: "Batch") -> Tensor:
         """One row per graph.
 
         Arguments:

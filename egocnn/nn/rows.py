@@ -1,8 +1,6 @@
 """What happens to the rows of a batch between two layers: batch norm, rectifier, dropout; and dense layers. Rows are
 nodes or graphs: (N, D) all real, or (R, M, D) of R networks with padding, which norms leave out and dropout ignores."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -87,7 +85,7 @@ class Learning:
     mode: Mode
     dropout: Dropout | None
 
-    def of_graphs(self, exists: Tensor) -> Learning:
+    def of_graphs(self, exists: Tensor) -> "Learning":
         """The same where rows are graphs (R, B)."""
         graphs = Mode.of(exists, self.mode.active)
         return Learning(replace(graphs, learns=graphs.learns & self.mode.learns), self.dropout)

@@ -1,7 +1,5 @@
 """Predictions -> the rows to be explained: those of which a condition (``p_toxic > 0.9``) holds, or the highest."""
 
-from __future__ import annotations
-
 import heapq
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -27,7 +25,7 @@ class Choice:
     by: str = ""
 
     @staticmethod
-    def parse(text: str, columns: Mapping[str, Any]) -> Choice:
+    def parse(text: str, columns: Mapping[str, Any]) -> "Choice":
         """By a condition on these columns; of each is said what it holds."""
         terms: list[tuple[str, str, float | str]] = []
         at, goes_on = 0, "and"

@@ -1,8 +1,6 @@
 """What every epoch of a training came to: epochs -> the best one, and how long ago the last gain was. The networks of
 one model have a history each; :func:`mean_history` is what they came to on the average."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
@@ -26,7 +24,7 @@ class Epoch:
     validation_score: float
     seconds: float
 
-    def beats(self, other: Epoch | None) -> bool:
+    def beats(self, other: "Epoch | None") -> bool:
         """A better validation score, or the same score with a lower loss."""
         own = (self.validation_score, -self.validation_loss)
         return other is None or own > (other.validation_score, -other.validation_loss)
@@ -40,10 +38,10 @@ class History:
     best: Epoch | None = None
     interrupted: bool = False
     monitor: str = ""  # what the scores in validation are; '' for accuracy or R²
-    averaged: tuple[History, ...] = ()  # where this is the mean of several networks: their own histories
+    averaged: "tuple[History, ...]" = ()  # where this is the mean of several networks: their own histories
 
     @property
-    def of_each(self) -> tuple[History, ...]:
+    def of_each(self) -> "tuple[History, ...]":
         """The history of every network of the model."""
         return self.averaged or (self,)
 
@@ -76,7 +74,7 @@ class History:
         return {"epochs": [asdict(e) for e in self.epochs], "best": best, "monitor": self.monitor}
 
     @staticmethod
-    def from_plain(plain: dict[str, Any]) -> History:
+    def from_plain(plain: dict[str, Any]) -> "History":
         """What :meth:`to_plain` was made of."""
         epochs = [Epoch(**e) for e in plain["epochs"]]
         best = None if plain["best"] is None else epochs[plain["best"] - 1]

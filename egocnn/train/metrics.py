@@ -1,7 +1,5 @@
 """Outputs + targets -> losses to be minimised, and scores of classes and of values, each under one name."""
 
-from __future__ import annotations
-
 import math
 import sys
 from collections.abc import Mapping, Sequence
@@ -48,7 +46,7 @@ class SeveralTargets:
     weights: tuple[Tensor, ...]  # (T) of each as many as it has columns: its classes, or 1 for a value
 
     @staticmethod
-    def of(widths: Sequence[int], target: Tensor, *, balanced: bool) -> SeveralTargets:
+    def of(widths: Sequence[int], target: Tensor, *, balanced: bool) -> "SeveralTargets":
         """For graphs with these targets (G, T); ``balanced``: all classes of a target count alike"""
         weights = tuple(torch.ones(width, device=target.device) for width in widths)
         for own, values in zip(weights, target.T, strict=True):
@@ -56,7 +54,7 @@ class SeveralTargets:
                 own /= torch.bincount(values[~values.isnan()].long(), minlength=len(own)).clamp(min=1)
         return SeveralTargets(weights).on(target)
 
-    def on(self, target: Tensor) -> SeveralTargets:
+    def on(self, target: Tensor) -> "SeveralTargets":
         """The same for other graphs, so that the known values of each target weigh as much as all graphs together."""
         totals = [float(_weight(own, values).sum()) for own, values in zip(self.weights, target.T, strict=True)]
         scales = (len(target) / total if total else 0 for total in totals)
@@ -204,7 +202,7 @@ def recalls(predictions: NDArray[Any], truth: NDArray[Any], class_names: Sequenc
     return {name: float((predictions[truth == c].argmax(axis=1) == c).mean()) for c, name in there}
 
 
-def scores_by_target(predictor: Model, graphs: Graphs, outputs: NDArray[np.float32]) -> dict[str, float]:
+def scores_by_target(predictor: "Model", graphs: Graphs, outputs: NDArray[np.float32]) -> dict[str, float]:
     """Outputs (R, G, C) and what is true -> scores; see :func:`together`"""
     several = {}
     for name, one, own in predictor.each_target(outputs):
@@ -223,7 +221,7 @@ def together(several: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
     return every | {score: float(np.mean([own[score] for own in several.values() if score in own])) for score in names}
 
 
-def test_scores(predictor: Model, graphs: Graphs, *, device: str) -> dict[str, float]:
+def test_scores(predictor: "Model", graphs: Graphs, *, device: str) -> dict[str, float]:
     """All scores of a classifier or of a regressor that are defined; nothing without a truth. Graphs whose target is
     not known do not count; a class that the model was not trained on counts as missed."""
     return scores_by_target(predictor, graphs, predictor.outputs_of_each(graphs, device=device))

@@ -9,8 +9,6 @@ read, or where they fit, all graphs into the memory of a GPU. In memory are one 
 colours of the training graphs, and some 60 bytes a graph. The model is, bit for bit, the one that is trained from
 memory, unless a GPU cannot hold the encoded graphs: see :func:`choose_engine`."""
 
-from __future__ import annotations
-
 import hashlib
 import logging
 import os
@@ -236,7 +234,7 @@ class TrainingPlan:
     encoder: Encoder
 
     @staticmethod
-    def of(fitted: Collection, model: ModelConfig) -> TrainingPlan:
+    def of(fitted: Collection, model: ModelConfig) -> "TrainingPlan":
         """Fitted on these graphs; the same, bit for bit, from memory and from disk. A label that only other graphs have
         is to the model what it is in any new data: unseen."""
         survey = Survey(fitted.portions())

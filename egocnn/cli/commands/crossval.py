@@ -1,7 +1,5 @@
 """``egocnn crossval``: a data set and a model by name -> its scores on graphs never seen."""
 
-from __future__ import annotations
-
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -76,7 +74,7 @@ def crossval(options: Options) -> None:
     print_result(options, plain, lines)
 
 
-def find_model(options: Options) -> ModelConfig | OtherModel:
+def find_model(options: Options) -> "ModelConfig | OtherModel":
     """The settings of an Ego-CNN, or the rival that ``--model`` names."""
     from egocnn.study.crossval import EGO_CNN
 

@@ -1,7 +1,5 @@
 """``egocnn demo``: generated alcohols -> a trained model, predictions and a report."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
@@ -28,7 +26,7 @@ def add_arguments(parser: Parser) -> None:
     parser.set_defaults(explained=None, explain_target=None, resume=False, overwrite=True, tensorboard=False)
 
 
-def opening_first(structures: Sequence[CriticalStructure]) -> list[CriticalStructure]:
+def opening_first(structures: "Sequence[CriticalStructure]") -> "list[CriticalStructure]":
     """The first alcohol that is predicted right and has a structure, then the others in their order."""
     for number, one in enumerate(structures):
         if len(one.critical_nodes) and one.predicted == one.graph.target == OPENS_WITH:

@@ -1,7 +1,5 @@
 """``egocnn train``: a data set and settings -> a run folder."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -39,7 +37,7 @@ def train(options: Options) -> None:
         train_and_print(options, graphs, read_with(options, graphs), options.data, options.out)
 
 
-def train_and_print(options: Options, graphs: Collection, reading: dict[str, Any], source: str, folder: Path) -> None:
+def train_and_print(options: Options, graphs: "Collection", reading: dict[str, Any], source: str, folder: Path) -> None:
     """Train, write the run folder and print the scores; ``source``: where the graphs come from, read as ``reading``"""
     from egocnn.train.engines.distributed.world import World
     from egocnn.train.progress import tensorboard_report, training_report

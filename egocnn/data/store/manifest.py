@@ -4,8 +4,6 @@ Columns are those of :class:`~egocnn.data.graphs.Graphs`, ``entry_ptr`` (the fir
 for names and SMILES, the UTF-8 texts end to end (``names``) with where each starts (``names_ptr``). The manifest never
 names a file: a column's file is called by the column, so no manifest can point out of the folder."""
 
-from __future__ import annotations
-
 import json
 import math
 import re
@@ -91,7 +89,7 @@ class Manifest:
         return json.dumps({**plain, "digest": digest_of_plain(plain)}, indent=1, ensure_ascii=False) + "\n"
 
     @staticmethod
-    def from_text(text: bytes) -> Manifest:
+    def from_text(text: bytes) -> "Manifest":
         """The record again; a :class:`DataError` names what is wrong with it."""
         try:
             plain = json.loads(text.decode("utf-8"))

@@ -2,8 +2,6 @@
 Opening checks version, names, sizes and the manifest's own checksum. A portion is checked as it is read: the bytes that
 have passed the checksum are the very bytes that are used. Reading the whole checks all of it once, then maps it."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import stat
@@ -47,7 +45,7 @@ class Store:
     manifest: Manifest
 
     @staticmethod
-    def open(folder: str | Path) -> Store:
+    def open(folder: str | Path) -> "Store":
         """The store in this folder, its manifest and the sizes of its files checked."""
         folder = Path(folder)
         with _naming(folder):
@@ -163,18 +161,18 @@ class Stored:
     outline: Graphs  # without nodes: targets, groups and parts, all that decides who is learned from and who is tested
 
     @staticmethod
-    def of(store: Store) -> Stored:
+    def of(store: Store) -> "Stored":
         """All graphs of the store."""
         return Stored(store, np.arange(len(store)), np.diff(store.node_ptr()), store.outline())
 
     def __len__(self) -> int:
         return len(self.numbers)
 
-    def choose(self, which: Ints) -> Stored:
+    def choose(self, which: Ints) -> "Stored":
         """Those at these places, ascending."""
         return Stored(self.store, self.numbers[which], self.node_counts[which], self.outline[which])
 
-    def with_parts(self, part: Ints | None, group: Ints | None = None) -> Stored:
+    def with_parts(self, part: Ints | None, group: Ints | None = None) -> "Stored":
         return replace(self, outline=self.outline.with_parts(part, group))
 
     @property

@@ -3,8 +3,6 @@
 Every edge that lies on a cycle of at most eight nodes has a unit: all nodes on the shortest cycles through it, so that
 no choice between equal cycles has to be made. An edge that two rings share has both of them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -27,7 +25,7 @@ class Cycles:
     unit: Ints  # (M) the unit of each
 
     @staticmethod
-    def of(graphs: Graphs) -> Cycles:
+    def of(graphs: Graphs) -> "Cycles":
         """Look for them."""
         units = [unit for start, stop in pairwise(graphs.node_ptr.tolist()) for unit in _units(graphs, start, stop)]
         sizes = np.array([len(unit) for unit in units], np.int64)

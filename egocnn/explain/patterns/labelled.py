@@ -1,7 +1,5 @@
 """Small labelled graphs, whether one lies in another, and which of those seen before one equals."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,7 +21,7 @@ class Labelled:
     neighbours: tuple[dict[int, str], ...]
 
     @classmethod
-    def from_edges(cls, labels: Sequence[str], edges: Iterable[tuple[int, int, str]]) -> Labelled:
+    def from_edges(cls, labels: Sequence[str], edges: Iterable[tuple[int, int, str]]) -> "Labelled":
         """From the labels of the nodes and (u, v, label) of the edges."""
         neighbours: tuple[dict[int, str], ...] = tuple({} for _ in labels)
         for u, v, label in edges:
@@ -51,11 +49,11 @@ class Labelled:
         return counted
 
     @cached_property
-    def steps(self) -> tuple[SearchStep, ...]:
+    def steps(self) -> "tuple[SearchStep, ...]":
         """How to look for it in another graph."""
         return plan(self)
 
-    def cut(self, nodes: Sequence[int]) -> Labelled:
+    def cut(self, nodes: Sequence[int]) -> "Labelled":
         """What the nodes, in this order, and the edges among them make up."""
         place = {node: i for i, node in enumerate(nodes)}
         rows = ({place[v]: label for v, label in self.neighbours[u].items() if v in place} for u in nodes)

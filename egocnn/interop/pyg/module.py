@@ -1,8 +1,6 @@
 """A trained model as a module of tensors: x, edge_index, batch -> logits (B, C), open to PyTorch Geometric's masks. Its
 ``set_masks`` leaves a number per column of ``edge_index`` in message-passing layers: the module holds an empty one."""
 
-from __future__ import annotations
-
 import copy
 from dataclasses import dataclass, replace
 from typing import Any
@@ -20,7 +18,7 @@ from egocnn.nn.engines import Neighbours
 from egocnn.nn.readout import in_bins
 
 
-def as_module(model: Any) -> EgoModule:
+def as_module(model: Any) -> "EgoModule":
     """A trained model as PyTorch Geometric sees models.
 
     Arguments:
@@ -60,7 +58,7 @@ class _Maskable:
     holds: Tensor  # (filled slots) the node in the slot
 
     @staticmethod
-    def of(batch: Batch, shape: PatchShape) -> _Maskable:
+    def of(batch: Batch, shape: PatchShape) -> "_Maskable":
         places, device, weight = batch.places(shape), batch.bags.rows.device, batch.bags.weight
         is_edge = places.is_edge
         itself = torch.arange(len(batch.place), device=device)[:, None]
@@ -102,7 +100,7 @@ class EdgeMask:
     n_nodes: int
 
     @staticmethod
-    def of(edge_index: Tensor, mask: Tensor, n_nodes: int) -> EdgeMask:
+    def of(edge_index: Tensor, mask: Tensor, n_nodes: int) -> "EdgeMask":
         """edge_index (2, M), mask (M); columns that say the same edge again are averaged"""
         source, target = edge_index.long()
         key, back = source * n_nodes + target, target * n_nodes + source

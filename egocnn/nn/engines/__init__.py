@@ -1,8 +1,6 @@
 """Below a layer, tensors -> tensors: :mod:`reference` defines the ego-convolution, :mod:`cpu` and :mod:`gpu` compute it
 and :func:`ego_conv` chooses; :mod:`norm`, :mod:`pool` and :mod:`dropout` are for padded rows of R networks."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 import torch
@@ -24,13 +22,13 @@ class Neighbours:
     table: Tensor  # (N, K) node ids, -1 where absent; or (R, N, K), the ids counted in every replica by itself
     plan: Plan | None = None
     tiles: Tiles | None = None
-    replicas: tuple[Neighbours, ...] = ()  # of R replicas on a device that works through them one by one
+    replicas: "tuple[Neighbours, ...]" = ()  # of R replicas on a device that works through them one by one
     gate: Tensor | None = None  # (N, at least K) what is let through from each neighbour; None: everything
     later: bool = False  # engines work out in each pass what they need: while torch compiles, it cannot be known
     block: int | None = None  # nodes to compute at a time, where all together take too much memory; None: all at once
 
     @staticmethod
-    def of(table: Tensor) -> Neighbours:
+    def of(table: Tensor) -> "Neighbours":
         if torch.compiler.is_compiling():
             # exported are plain operations, which every runtime has
             return Neighbours(table, later=not torch.compiler.is_exporting())
@@ -40,7 +38,7 @@ class Neighbours:
             return Neighbours(table, replicas=tuple(map(Neighbours.of, table)))
         return Neighbours(table, plan=Plan.of(table) if table.device.type == "cpu" else None)
 
-    def first(self, k: int) -> Neighbours:
+    def first(self, k: int) -> "Neighbours":
         """Of each node the first k neighbours alone."""
         if self.table.shape[-1] == k:
             return self

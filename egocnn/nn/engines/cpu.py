@@ -4,8 +4,6 @@ costs at most three small products and not K + 1, and a hub at the head of a tho
 added up node by node. The scatters of the forward and the backward pass become gathers: which rows flow together is
 sorted out once per batch, in :class:`Plan`, for all layers."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -41,7 +39,7 @@ class Plan:
     products: Products
 
     @staticmethod
-    def of(neighbours: Tensor) -> Plan:
+    def of(neighbours: Tensor) -> "Plan":
         present = neighbours >= 0
         ranks = int(present.any(dim=0).nonzero().flatten()[-1:].sum()) + 1 if present.any() else 0
         node, rank = torch.nonzero(present[:, :ranks], as_tuple=True)

@@ -1,8 +1,6 @@
 """Which activations are dropped: a hash of (seed, step, layer, node, column), the same however many replicas there are.
 A generator's numbers would depend on the shape of the batch, and so on the other replicas and on padding."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import torch
@@ -44,7 +42,7 @@ class Dropout:
     _columns: Tensor
 
     @staticmethod
-    def of(seeds: Tensor, steps: Tensor, *, layers: int, rows: int, columns: int) -> Dropout:
+    def of(seeds: Tensor, steps: Tensor, *, layers: int, rows: int, columns: int) -> "Dropout":
         """seeds (R), steps done (R); as many rows and columns as the largest layer has"""
         key = mix(mix(seeds) + steps * GOLDEN)
         key = mix(key + torch.arange(1, layers + 1, device=seeds.device)[:, None])  # (layers, R)

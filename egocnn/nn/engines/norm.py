@@ -2,8 +2,6 @@
 as ``nn.BatchNorm1d``, ``relu`` and a dropout, with its gradient written out so that only input and output are kept; on
 a GPU one kernel forward and one backward, since passes over the nodes are what it costs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -39,7 +37,7 @@ class Mode:
     there: Tensor | None = None  # (R, M) which nodes these are; None: the first of the M
 
     @staticmethod
-    def of(present: Tensor, active: Tensor, *, parts: bool = False) -> Mode:
+    def of(present: Tensor, active: Tensor, *, parts: bool = False) -> "Mode":
         """present (R, M): false for padding, which comes last, and in ``parts`` of graphs for nodes before it, too"""
         count = present.sum(1)
         # a single node has no spread for the norms to learn

@@ -1,8 +1,6 @@
 """A web application -> the same with limits of size, time and number, and with safe headers in every answer. Plain
 ASGI, so that every answer passes here. A request is read whole first: a slow sender occupies nobody's place."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import time
@@ -113,7 +111,7 @@ class Limits:
         lines += [f"egocnn_request_seconds_sum {self._seconds:.6f}", f"egocnn_workers {self._config.workers}"]
         return "\n".join([*lines, f"egocnn_requests_inside {self._inside}", f"egocnn_queue {waiting}", ""])
 
-    async def _refusal(self, scope: Message, receive: Receive, send: Send) -> JSONResponse | None:
+    async def _refusal(self, scope: Message, receive: Receive, send: Send) -> "JSONResponse | None":
         """Let the application answer within its limits; where one of them is passed, what to say."""
 
         async def replay() -> Message:
@@ -204,7 +202,7 @@ def _is_own(headers: Mapping[str, str]) -> bool:
     return origin is None or origin.partition("://")[2].lower() == headers.get("host", "").lower()
 
 
-def refusal(status: int, reason: str, headers: Mapping[str, str] | None = None) -> JSONResponse:
+def refusal(status: int, reason: str, headers: Mapping[str, str] | None = None) -> "JSONResponse":
     """The answer that says in one line why there is none."""
     from starlette.responses import JSONResponse
 

@@ -1,7 +1,5 @@
 """What a served model accepts, and where it listens; nothing heavy is imported here, so that ``--help`` is quick."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -77,7 +75,7 @@ class ExplainJob:
     fidelity: bool = True
     picture: bool = True
 
-    def portions(self, most: int) -> Iterator[ExplainJob]:
+    def portions(self, most: int) -> "Iterator[ExplainJob]":
         """The same job in several, each of ``most`` lines or fewer."""
         for start in range(0, len(self.lines), most):
             yield replace(self, lines=self.lines[start : start + most], first=start + 1)

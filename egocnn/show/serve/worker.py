@@ -1,8 +1,6 @@
 """Requests over a connection -> answers, in a process of its own, which is ended and replaced when it hangs. Only JSON
 and bytes go over it: what has met hostile input is never unpickled. The server imports this file, without torch."""
 
-from __future__ import annotations
-
 import json
 import signal
 import traceback
@@ -48,7 +46,7 @@ def serve_requests(
 
 
 def answer_requests(
-    connection: Connection, model: ServedModel, *, alarm: float = 0.0, most_growth: int | None = None
+    connection: Connection, model: "ServedModel", *, alarm: float = 0.0, most_growth: int | None = None
 ) -> None:
     """Say what the model is, then answer one request after the other until the other side has gone. Once memory has run
     out, or has grown by ``most_growth`` bytes, the last message asks for a fresh process."""
@@ -66,7 +64,7 @@ def answer_requests(
             send(connection, {"done": True, "retire": exhausted or grown})
 
 
-def _answer(connection: Connection, model: ServedModel, request: Plain, data: bytes) -> bool:
+def _answer(connection: Connection, model: "ServedModel", request: Plain, data: bytes) -> bool:
     """Send an answer for each job of the request; whether memory ran out."""
     from egocnn.nn.memory import is_out_of_memory
 

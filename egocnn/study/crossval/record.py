@@ -2,8 +2,6 @@
 Finished folds wait in ``FILE.partial``, rewritten whole after every fold and removed once FILE stands, so that an
 interrupted cross-validation goes on; they are used again only where data and settings are the same."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -60,7 +58,7 @@ class Fold:
     @staticmethod
     def of(
         task: FoldTask, runs: Sequence[FoldRun], parameters: int | None, timing: tuple[float, ...], peak: float | None
-    ) -> Fold:
+    ) -> "Fold":
         """From its runs; ``timing``: seconds of preparing, training and testing."""
         parts = {"train": task.learned, "validation": task.validation, "test": task.tested}
         found: dict[str, Any] = {f"{part}_graphs": len(numbers) for part, numbers in parts.items()}
@@ -71,7 +69,7 @@ class Fold:
         return Fold(fold=task.fold, runs=tuple(runs), parameters=parameters, peak_megabytes=peak, **found)
 
     @staticmethod
-    def from_plain(plain: Mapping[str, Any]) -> Fold:
+    def from_plain(plain: Mapping[str, Any]) -> "Fold":
         """From what JSON gives back; KeyError, TypeError or ValueError where that is something else."""
         runs = tuple(FoldRun(**{**run, "seeds": tuple(run["seeds"])}) for run in plain["runs"])
         return Fold(**{**plain, "runs": runs})
@@ -109,7 +107,7 @@ class CrossValidation:
     )  # of several each with score, mean, std and interval
 
     @staticmethod
-    def from_plain(plain: Mapping[str, Any]) -> CrossValidation:
+    def from_plain(plain: Mapping[str, Any]) -> "CrossValidation":
         """From what JSON gives back; KeyError, TypeError or ValueError where that is something else."""
         low, high = plain["interval"]
         folds = tuple(Fold.from_plain(fold) for fold in plain["folds"])
@@ -202,7 +200,7 @@ class PartialRecord:
     replaces: bool = False  # a record that is there stays until there is a new one
 
     @staticmethod
-    def open(out: Path | None, fingerprint: str, stated: Mapping[str, Any], *, overwrite: bool) -> PartialRecord:
+    def open(out: Path | None, fingerprint: str, stated: Mapping[str, Any], *, overwrite: bool) -> "PartialRecord":
         """Find the folds that an earlier call finished; refuse those of other data or settings."""
         partial = PartialRecord(out, fingerprint, json.loads(json.dumps(stated)), replaces=overwrite)  # as in a file
         if out is None or (out.exists() and not out.is_file()):  # nothing can stand beside a pipe

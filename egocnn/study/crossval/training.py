@@ -1,8 +1,6 @@
 """Graphs + settings -> cross-validated scores: every graph is tested by a model that has never seen it. Whatever is
 fitted, colour counts and scales too, is fitted on the training part alone; a split of the data's own is set aside."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -76,7 +74,7 @@ class Execution:
         return not recipe.stays_on_disk(graphs) and (device.type == "cuda" if self.stack is None else self.stack)
 
     @property
-    def silent(self) -> Execution:
+    def silent(self) -> "Execution":
         """The same without anybody to call: what is sent to other processes must be plain."""
         return replace(self, progress=ignore, log=ignore)
 

@@ -3,8 +3,6 @@ validation part of a fold gives the score, and a share of its training part, spl
 restart: so the test folds are as good as new for the chosen setting. Finished pairs of setting and fold are files,
 found again by the digest of all that decides their score."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import time
@@ -47,7 +45,7 @@ class SweepFolder:
     fingerprint: str  # digest of data and folds
 
     @staticmethod
-    def open(folder: Path, fingerprint: str, stated: Mapping[str, Any], *, overwrite: bool) -> SweepFolder:
+    def open(folder: Path, fingerprint: str, stated: Mapping[str, Any], *, overwrite: bool) -> "SweepFolder":
         """Make the folder, or go on with the one that is there; refuse that of other data or folds. A sweep that is to
         replace another grows inside its folder, and goes on from what an earlier attempt at the same left there."""
         check_folder(folder)

@@ -1,8 +1,6 @@
 """What the loop and its engines share: the networks to train, how far each has come, and the rules of every epoch. All
 random numbers of an epoch follow from the seed of the network and the number of the epoch."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -60,7 +58,7 @@ class Progress:
     _optimizer: torch.optim.AdamW | None = None
 
     @staticmethod
-    def begin(network: EgoCNN, config: TrainConfig) -> Progress:
+    def begin(network: EgoCNN, config: TrainConfig) -> "Progress":
         """Before the first epoch."""
         return Progress(network, config, copy_of(network))
 

@@ -1,7 +1,5 @@
 """``egocnn patterns``: a run folder and a data set -> the critical structures that recur, and a page of them."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -51,7 +49,7 @@ def patterns(options: Options) -> None:
     print_result(options, plain, [*console_lines(found, structures), f"{count} graphs: open {page}"])
 
 
-def console_lines(found: Sequence[Pattern], structures: Sequence[CriticalStructure]) -> list[str]:
+def console_lines(found: "Sequence[Pattern]", structures: "Sequence[CriticalStructure]") -> list[str]:
     """What is commoner in its class than elsewhere, surely or perhaps; the rest is only counted."""
     lines = [f"{one.class_name}: {one.sentence}" for one in found if one.is_significant]
     perhaps = [f"{one.class_name}: {one.sentence}" for one in found if one.lift > 1 and not one.is_significant]

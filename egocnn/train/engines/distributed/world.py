@@ -1,8 +1,6 @@
 """Which of torchrun's processes this one is: its environment -> a :class:`World`, and a group of them all. Rank 0
 writes and speaks; the others compute their share and are silent. Where several fail, the first says why."""
 
-from __future__ import annotations
-
 import logging
 import os
 import signal
@@ -32,7 +30,7 @@ class World:
     restarts: int = 0  # how often torchrun has started all of them anew
 
     @staticmethod
-    def here() -> World:
+    def here() -> "World":
         if "TORCHELASTIC_RUN_ID" not in os.environ:
             return World()
         names = {"rank": "RANK", "local_rank": "LOCAL_RANK", "size": "WORLD_SIZE"}
@@ -84,7 +82,7 @@ def current() -> Group | None:
     return _GROUP.get()
 
 
-def exchange_device() -> torch.device:
+def exchange_device() -> "torch.device":
     """Where tensors must be for the processes to exchange them."""
     import torch
     import torch.distributed as dist
