@@ -21,7 +21,7 @@ from egocnn.explain.techniques import TECHNIQUES, ExplainedBatch, occlude
 from egocnn.explain.techniques.attention import AttentionHead
 from egocnn.model import Model, check_finite
 from egocnn.nn import EgoCNN, Output, Pool
-from egocnn.nn.device import choose_device
+from egocnn.nn.device import choose_device, one_thread
 from egocnn.nn.memory import by_halves
 from egocnn.nn.predict import portions
 
@@ -150,17 +150,6 @@ def _portions(
         with asking_no_gradients(networks):
             found = list(by_halves(importances, chosen))
         yield from found
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Compute on one thread meanwhile: where there is little to compute, others only wait, which keeps a core busy."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 @contextmanager

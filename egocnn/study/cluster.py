@@ -19,6 +19,7 @@ import torch
 
 from egocnn import __version__
 from egocnn.errors import ConfigError, EgoCNNError, MissingExtraError
+from egocnn.nn import device as devices
 from egocnn.train.run import machine, versions
 
 LOCAL = "local"  # The address that means: start Ray on this machine, for this one command.
@@ -207,13 +208,8 @@ def peak_megabytes(device: torch.device) -> float | None:
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Processes with several threads each crawl."""
+    """Processes with several threads each crawl: torch and all other libraries compute on one."""
     from threadpoolctl import threadpool_limits
 
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        with threadpool_limits(1):
-            yield
-    finally:
-        torch.set_num_threads(before)
+    with devices.one_thread(), threadpool_limits(1):
+        yield
