@@ -6,6 +6,7 @@ import logging
 import os
 import secrets
 import shutil
+import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,6 +24,8 @@ if not Path("/dev/nvidiactl").exists():
 # a Ray cluster asks for a token, and a process reads it once: one for all tests; without, Ray writes one into the home
 os.environ.setdefault("RAY_AUTH_MODE", "token")
 os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
+# what is started in the background ignores Ctrl-C, and so would every process that a test starts and interrupts
+signal.signal(signal.SIGINT, signal.default_int_handler)
 # EGOCNN_EXAMPLES=400, say, looks longer for what breaks a property
 settings.register_profile("egocnn", deadline=None, max_examples=int(os.environ.get("EGOCNN_EXAMPLES", "40")))
 settings.load_profile("egocnn")

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 
 from egocnn.cli.arguments import build_parser
 from egocnn.cli.commands import find_command
-from egocnn.cli.options import spell_out
+from egocnn.cli.options import from_options, spell_out
 from egocnn.cli.output import check_out, print_remark
 from egocnn.cli.settings import loaded_settings
-from egocnn.config import ModelConfig
+from egocnn.config import ALL, ModelConfig, ReadConfig
 from egocnn.errors import ConfigError, EgoCNNError
 from egocnn.train.engines.distributed.world import only_for_train
 
@@ -26,7 +26,7 @@ def main(words: Sequence[str] | None = None) -> int:
     try:
         options = build_parser(words).parse_args(words)
     except ConfigError as error:  # a command of the lab, where there is none
-        print(f"egocnn: {error}", file=sys.stderr)
+        print_remark(f"egocnn: {error}")
         return 2
     logging.basicConfig(format="%(message)s", stream=sys.stderr)  # the library's remarks go to stderr, plainly
     level = logging.ERROR if options.quiet else logging.WARNING if options.json else logging.INFO
@@ -42,7 +42,7 @@ def main(words: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader of our output has gone: not our error
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except KeyboardInterrupt as stop:
-        print(f"egocnn: {stop.args[0] if stop.args else 'stopped'}", file=sys.stderr)
+        print_remark(f"egocnn: {stop.args[0] if stop.args else 'stopped'}")
         return 130
     except Exception as error:
         reason = _one_line(error)
@@ -58,7 +58,14 @@ def main(words: Sequence[str] | None = None) -> int:
 def with_settings(options: argparse.Namespace, words: Sequence[str]) -> argparse.Namespace:
     """The options again; a preset and settings files take the place of defaults, not of what is typed."""
     loaded = loaded_settings(options)
-    return build_parser(words, loaded).parse_args(words) if loaded else options
+    options = build_parser(words, loaded).parse_args(words) if loaded else options
+    if getattr(options, "target", None) == ALL:
+        from egocnn.data.read import with_named_targets
+
+        # a model knows its own targets; elsewhere they are named once, for all records of how the data were read
+        how = from_options(options, ReadConfig)
+        options.target = None if "run_folder" in options else with_named_targets(options.data, how).target
+    return options
 
 
 def _one_line(error: Exception) -> str | None:

@@ -23,7 +23,7 @@ def print_remark(text: str) -> None:
     """On stderr, at once, fit for a terminal: names of files may hold escape codes, too."""
     from egocnn.data.sources.text import one_line
 
-    print(one_line(text, 2000), file=sys.stderr, flush=True)
+    print(one_line(text, 2000) + "\n", end="", file=sys.stderr, flush=True)  # in one piece: torchrun's share a terminal
 
 
 def remarks(options: Options) -> Callable[[str], None]:
