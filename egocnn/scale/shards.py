@@ -4,15 +4,15 @@ A file that is written says in its footer what it was made from, so that jobs wh
 anything else; ``manifest.json`` is put together from the footers."""
 
 import json
-import os
-import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import cache
 from glob import glob
+from itertools import chain, groupby
+from operator import itemgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from egocnn import __version__
 from egocnn.config import ExplainConfig
@@ -20,18 +20,19 @@ from egocnn.data.rows import ROW_SUFFIXES, Row, RowFile, RowPortion, RowReader
 from egocnn.data.sources.text import arrow, reading, suffix_of
 from egocnn.data.store import is_store
 from egocnn.errors import DataError
-from egocnn.files import check_is_no_file, digest_of_file, digest_of_plain, finite_json, write_json
+from egocnn.files import check_is_no_file, digest_of_file, digest_of_plain, finite_json, regular, write_json
 from egocnn.model import MODEL, Model
 from egocnn.nn.device import choose_device
 from egocnn.scale.choose import Choice
 from egocnn.show.streaming import Echo, explain_portions, explanation_row, prediction_rows
 from egocnn.show.tables import Kinds, arrow_table, column_kinds, table_writer
-from egocnn.study.cluster import one_thread, run_jobs
+from egocnn.study.cluster import in_order, one_thread
 
 NOTE = "egocnn"  # The key in the footer of a file.
 MANIFEST = "manifest.json"
 HIGHEST = "highest.parquet"  # of all shards together, where such rows are asked for
-WATCHER = "egocnn watches its parent"
+Opened: TypeAlias = dict[Path, tuple[Echo, dict[str, Any], float]]
+"""by the file to write: its columns, what the shard was when it was opened, and when that was"""
 load = cache(Model.load)
 
 
@@ -44,7 +45,7 @@ def find_shards(data: str) -> list[Path] | None:
         found = list(map(Path, glob(str(path))))  # noqa: PTH207 — pathlib's takes no absolute pattern
     else:
         return None
-    shards = sorted(file for file in found if suffix_of(file) in ROW_SUFFIXES and file.is_file())
+    shards = sorted(regular(file) for file in found if suffix_of(file) in ROW_SUFFIXES and not file.is_dir())
     if not shards and is_pattern and suffix_of(path) in ROW_SUFFIXES:
         raise DataError(f"{data}: no file matches")
     return shards or None
@@ -64,6 +65,7 @@ class Answer:
     device: str = "auto"
     explains: ExplainConfig | None = None  # how, where more than predictions is asked for
     explained: str | None = None  # the class, by default the predicted one
+    target: str | None = None  # of several, by default the first
     choice: Choice | None = None  # of the rows that are written, by what is predicted; None: all
 
     def __call__(self, portion: RowPortion, echo: Echo) -> Any:
@@ -76,27 +78,26 @@ class Answer:
                 chosen, valid = self.choice(found), [n for n, error in enumerate(portion.errors) if not error]
                 portion, found = portion.choose([valid[n] for n in chosen]), [found[n] for n in chosen]
             if portion.graphs is not None and self.explains is not None:
-                how: dict[str, Any] = {"classes": self.explained, "fidelity": False, "device": self.device}
+                how: dict[str, Any] = {"classes": self.explained, "target": self.target}
+                how |= {"fidelity": False, "device": self.device}
                 more = map(explanation_row, explain_portions(load(self.folder), [portion.graphs], self.explains, **how))
                 found = [{**own, **row} for own, row in zip(more, found, strict=True)] if found else list(more)
         return arrow_table(list(echo.rows(portion, found)), echo.kinds)
 
 
-def answer_rows(reader: RowReader, answer: Answer | None, echo: Echo, rows: Sequence[Row], *, parent: int) -> Any:
-    """Rows read, those without a graph, and the table, or the portion where nothing is answered here; ``parent``: the
-    process that asks, which may be this one."""
-    if parent != os.getpid() and all(thread.name != WATCHER for thread in threading.enumerate()):
-        threading.Thread(target=_end_with, args=(parent,), name=WATCHER, daemon=True).start()
-    portion = reader(rows)
-    counts = len(portion.rows), sum(map(bool, portion.errors))
-    return *counts, portion if answer is None else answer(portion, echo)
-
-
-def _end_with(parent: int) -> None:
-    """A worker whose parent was killed would wait for rows for ever."""
-    while os.getppid() == parent:
-        time.sleep(1.0)
-    os._exit(1)
+def answer_rows(
+    target: Path, reader: RowReader, answer: Answer | None, echo: Echo, rows: Sequence[Row] | DataError
+) -> tuple[Path, Any]:
+    """The file to write, and for it: rows read, those without a graph, and the table, or the portion where nothing is
+    answered here; or why there are none, so that other shards can go on."""
+    if isinstance(rows, DataError):
+        return target, rows
+    try:
+        portion = reader(rows)
+        counts = len(portion.rows), sum(map(bool, portion.errors))
+        return target, (*counts, portion if answer is None else answer(portion, echo))
+    except DataError as error:
+        return target, error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,8 +109,8 @@ class ShardWork:
     usual: Mapping[str, Any]  # how rows are read, as :meth:`egocnn.data.rows.RowFile.open` takes it
     said: Mapping[str, Any]
     part: str = ""
-    jobs: int | None = 1  # processes that share the rows of a shard; of a cluster, shards at a time
-    ray: str | None = None  # the address of a cluster, each of whose processes takes whole shards
+    jobs: int | None = 1  # processes that share the rows
+    ray: str | None = None  # the address of a cluster, whose processes these are then
 
     def over(
         self, shards: Sequence[Path], out: Path, share: tuple[int, int] = (1, 1), report: Callable[[str], object] = str
@@ -125,15 +126,25 @@ class ShardWork:
             raise DataError(f"{out}: holds the shards to be read; write to another folder")
         missing = {target for target, shard in targets.items() if not self._is_written(target, shard)}
         out.mkdir(exist_ok=True)
-        own = list(targets)[share[0] - 1 :: share[1]]
-        calls = [(targets[target].resolve(), target.resolve()) for target in own if target in missing]
-        alone = self if self.ray is None else replace(self, jobs=1)
+        own = {target: targets[target] for target in list(targets)[share[0] - 1 :: share[1]] if target in missing}
+        failed: list[DataError] = []
+        on_gpu = choose_device(self.answer.device).type == "cuda"  # which this process uses, the others parse
+        opened: Opened = {}
+        how: dict[str, Any] = {"jobs": self.jobs, "ray": self.ray if own else None}  # nobody is asked for nothing
+        batches = in_order(answer_rows, self._batches(own, opened, on_gpu=on_gpu), **how)
         try:
-            for written in run_jobs(alone.write, calls, jobs=self.jobs if self.ray else 1, ray=self.ray):
-                report(written)
+            for target, found in groupby(batches, itemgetter(0)):
+                try:
+                    self._write(targets[target], target, (outcome for _, outcome in found), opened)
+                    report(str(target))
+                except DataError as error:  # one of very many shards must not keep the others from their answers
+                    failed.append(error)
         finally:
             there = [_note(target) for target in targets if target.exists()]
             write_json(out / MANIFEST, manifest := {**self.about, "version": __version__, "shards": there})
+        if failed:
+            more = f"; {len(failed) - 1} more of the shards cannot be read either" if len(failed) > 1 else ""
+            raise DataError(f"{failed[0]}{more}")
         if self.highest and len(there) == len(shards):
             best = self.highest.cut([arrow().parquet.read_table(target) for target in targets])
             self._explain(best, next(iter(targets)))
@@ -163,32 +174,49 @@ class ShardWork:
             raise DataError(f"{shard}: has changed since {target} was written; remove that, or write to another folder")
         return True
 
-    def write(self, shard: Path, target: Path) -> str:
-        """Write the file of one shard, whole or not at all; its name."""
-        from joblib import Parallel, delayed
-
-        started, rows, failed, state = time.perf_counter(), 0, 0, _state(shard)
-        file = RowFile.open(shard, self.usual, self.said, self.part)
-        echo, footer = Echo.of(column_kinds(shard, file.echoed), self.answer.kinds), dict[str, str]()
-        on_gpu = choose_device(self.answer.device).type == "cuda"  # which one process uses, the others parse
+    def _batches(self, shards: Mapping[Path, Path], opened: Opened, *, on_gpu: bool) -> Iterator[tuple[Any, ...]]:
+        """The calls of :func:`answer_rows` for all shards by their targets, one or more for each; of those whose rows
+        are being read ``opened`` tells more."""
         # the highest of a shard may not be among those of all: they are explained at the end
-        answer = replace(self.answer, explains=None) if self.highest else self.answer
-        call = partial(answer_rows, file.reader, None if on_gpu else answer, echo, parent=os.getpid())
-        # a few portions ahead: no process waits, and memory stays as it is
-        several = Parallel(n_jobs=self.jobs, return_as="generator", pre_dispatch="2*n_jobs", batch_size=1)
-        best = arrow_table([], echo.kinds)
+        answer = None if on_gpu else self._of_shards
+        for target, shard in shards.items():
+            call: tuple[Any, ...] = (target, None, None, None)
+            try:
+                state = _state(shard)
+                file = RowFile.open(shard, self.usual, self.said, self.part)
+                echo = Echo.of(column_kinds(shard, file.echoed), self.answer.kinds)
+                opened[target], call = (echo, state, time.perf_counter()), (target, file.reader, answer, echo)
+                yield *call, next(file.chunks, [])
+                yield from ((*call, chunk) for chunk in file.chunks)
+            except DataError as error:
+                yield *call, error
+
+    @property
+    def _of_shards(self) -> Answer:
+        return replace(self.answer, explains=None) if self.highest else self.answer
+
+    def _write(self, shard: Path, target: Path, found: Iterator[Any], opened: Opened) -> None:
+        """Write the file of one shard, whole or not at all."""
+        first, rows, failed = next(found), 0, 0
+        if isinstance(first, DataError):
+            raise first
+        echo, state, started = opened.pop(target)
+        footer, best = dict[str, str](), arrow_table([], echo.kinds)
         with table_writer(target, echo.kinds, footer) as write:
-            for read, without, found in several(delayed(call)(chunk) for chunk in file.chunks):
-                rows, failed = rows + read, failed + without
-                table = answer(found, echo) if on_gpu else found
+            for outcome in chain([first], found):
+                if isinstance(outcome, DataError):
+                    raise outcome
+                rows, failed = rows + outcome[0], failed + outcome[1]
+                table = self._of_shards(outcome[2], echo) if isinstance(outcome[2], RowPortion) else outcome[2]
                 if self.highest:
                     best = self.highest.cut([best, table])
                 elif table.num_rows:
                     write(table)
             write(best)  # without a row where all are written
+            if _state(shard) != state:
+                raise DataError(f"{shard}: has changed while it was read; call again when nobody writes to it")
             counts = {"rows": rows, "failed": failed, "seconds": round(time.perf_counter() - started, 3)}
             footer[NOTE] = finite_json({"about": digest_of_plain(self.about), **state, "output": target.name, **counts})
-        return str(target)
 
 
 def _state(shard: Path) -> dict[str, Any]:

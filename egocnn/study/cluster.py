@@ -3,27 +3,32 @@ that dies costs its own call a retry, others nothing. A cluster is sent this pac
 
 import logging
 import os
+import signal
 import subprocess
 import sys
+import threading
+import time
 import warnings
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
-from itertools import islice
+from itertools import islice, starmap
 from pathlib import Path
-from types import ModuleType
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import torch
 
 from egocnn import __version__
-from egocnn.errors import ConfigError, EgoCNNError, MissingExtraError
+from egocnn.data.sources.text import optional
+from egocnn.errors import ConfigError, EgoCNNError
 from egocnn.nn import device as devices
 from egocnn.train.run import machine, versions
 
 LOCAL = "local"  # The address that means: start Ray on this machine, for this one command.
 RETRIES = 3  # How often a call may lose its worker, each time to be given to another one, before it is given up.
+DIED = f"{RETRIES + 1} workers died of the same job, one after the other; is there too little memory for it?"
 LIBRARIES = ("scikit-learn", "scipy", "torch-geometric", "grakel", "gensim", "igraph")  # that other models are made of
 PATIENCE = 20.0  # Seconds within which a cluster must answer; Ray itself would wait for a quarter of an hour.
 
@@ -43,6 +48,8 @@ except Exception as error:
     sys.exit(1)
 """
 Result = TypeVar("Result")
+Sender: TypeAlias = tuple[Callable[..., Any], Callable[..., Any], int]
+"""what sends a call, what waits for the result of what was sent, and how many calls to send ahead"""
 
 
 def run_jobs(
@@ -71,6 +78,82 @@ def run_jobs(
             results.close()
 
 
+def in_order(
+    job: Callable[..., Result], calls: Iterable[tuple[Any, ...]], *, jobs: int | None = None, ray: str | None = None
+) -> Generator[Result]:
+    """The same in the order of the calls, which are taken as they are needed and may be very many: of those that are
+    not finished there are a few more than processes. A process that dies costs its call a retry, here as on Ray."""
+    if ray is None and (jobs or 1) == 1:
+        yield from starmap(job, calls)
+        return
+    from joblib.externals.loky.process_executor import BrokenProcessPool
+
+    with connected(ray), (_local_processes if ray is None else _ray_tasks)(job, jobs) as (send, receive, ahead):
+        source, died = iter(calls), 0
+        waiting = deque[list[Any]]([call, None] for call in islice(source, ahead))
+        while waiting:
+            try:
+                for each in waiting:
+                    each[1] = each[1] or send(each[0])
+                found = receive(waiting[0][1])
+            except BrokenProcessPool as error:  # one that died takes the others with it
+                died += 1
+                if died > RETRIES:
+                    raise EgoCNNError(DIED) from error
+                waiting = deque([call, None] for call, _ in waiting)
+                continue
+            died = 0
+            waiting.popleft()
+            yield found
+            waiting.extend([call, None] for call in islice(source, 1))
+
+
+@contextmanager
+def _local_processes(job: Callable[..., Any], jobs: int | None) -> Iterator[Sender]:
+    """Processes of this machine; where their results are not waited for, they are killed."""
+    from joblib.externals.loky.process_executor import BrokenProcessPool, ProcessPoolExecutor
+
+    # processes of its own: joblib would take those that loky keeps for all to be its own
+    own: dict[str, Any] = {"initializer": _end_with, "initargs": (os.getpid(),), "env": {"OMP_NUM_THREADS": "1"}}
+    pool = (start := partial(ProcessPoolExecutor, jobs, **own))()
+
+    def send(call: tuple[Any, ...]) -> Any:
+        nonlocal pool
+        with suppress(BrokenProcessPool):
+            return pool.submit(job, *call)
+        pool = start()
+        return pool.submit(job, *call)
+
+    try:
+        yield send, lambda sent: sent.result(), 2 * (jobs or 1)
+    except BaseException:
+        # killed, not shut down: with calls under way, loky may trip over those that no process has yet
+        for number in list(pool._processes):
+            with suppress(ProcessLookupError):
+                os.kill(number, signal.SIGKILL)
+        raise
+    pool.shutdown()
+
+
+def _end_with(parent: int) -> None:
+    """A process whose parent was killed would wait for calls for ever."""
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(1.0)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+@contextmanager
+def _ray_tasks(job: Callable[..., Any], jobs: int | None) -> Iterator[Sender]:
+    ray = _library()
+    task = ray.remote(num_cpus=1, max_retries=RETRIES)(lambda job, call: job(*call))
+    sent = ray.put(job)
+    yield (lambda call: task.remote(sent, call)), partial(_result, ray), jobs or 2 * int(ray.cluster_resources()["CPU"])
+
+
 def _in_one_thread(job: Callable[..., Result], *call: Any) -> Result:
     with one_thread():
         return job(*call)
@@ -79,23 +162,20 @@ def _in_one_thread(job: Callable[..., Result], *call: Any) -> Result:
 def _on_ray(
     job: Callable[..., Result], calls: Sequence[tuple[Any, ...]], jobs: int | None, address: str
 ) -> Generator[Result]:
-    with connected(address):
-        ray = _library()
-        task = ray.remote(num_cpus=1, max_retries=RETRIES)(lambda job, call: job(*call))
-        sent = ray.put(job)
-        waiting = iter(calls)
-        running = [task.remote(sent, each) for each in islice(waiting, jobs)]
+    with connected(address), _ray_tasks(job, jobs) as (send, receive, _):
+        ray, waiting = _library(), iter(calls)
+        running = list(map(send, islice(waiting, jobs)))
         try:
             while running:
                 (finished,), running = ray.wait(running)
-                running += [task.remote(sent, each) for each in islice(waiting, 1)]
-                yield _result(ray, finished)
+                running += map(send, islice(waiting, 1))
+                yield receive(finished)
         finally:
             for each in running:
                 ray.cancel(each, force=True)
 
 
-def _result(ray: ModuleType, finished: Any) -> Any:
+def _result(ray: Any, finished: Any) -> Any:
     errors = ray.exceptions
     try:
         return ray.get(finished)
@@ -108,8 +188,7 @@ def _result(ray: ModuleType, finished: Any) -> Any:
     except errors.OutOfMemoryError as error:
         raise MemoryError("Ray ended a worker that took too much memory") from error
     except errors.WorkerCrashedError as error:
-        lost = f"{RETRIES + 1} workers died of the same job, one after the other"
-        raise EgoCNNError(f"{lost}; is there too little memory for it?") from error
+        raise EgoCNNError(DIED) from error
     except errors.RayError as error:
         raise EgoCNNError(f"the Ray cluster failed: {_first_line(error)}") from error
 
@@ -140,16 +219,12 @@ def connected(address: str | None) -> Iterator[None]:
         ray.shutdown()
 
 
-def _library() -> ModuleType:
+def _library() -> Any:
     for name, value in RAY_ENVIRONMENT.items():
         os.environ.setdefault(name, value)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of Ray's own future, nothing a user could do anything about
-            import ray
-    except ImportError:
-        raise MissingExtraError("ray", "cluster") from None
-    return ray
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of Ray's own future, nothing a user could do anything about
+        return optional("ray", "cluster")
 
 
 def packages() -> list[Path]:

@@ -1,10 +1,13 @@
 """Shards in, Parquet out: every row in its place, and only what is missing is done again."""
 
-from __future__ import annotations
-
+import csv
 import gzip
 import json
+import resource
 import shutil
+import subprocess
+import sys
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -12,8 +15,10 @@ from typing import Any
 import pytest
 
 from egocnn.errors import ConfigError, DataError
+from egocnn.scale import shards as scale
 from egocnn.scale.choose import Choice
 from egocnn.scale.shards import find_shards
+from lab.molecules import BROKEN
 from tests.support.commands import Run, check_refused, kill_once, printed
 from tests.support.tiny import names_in
 
@@ -85,6 +90,7 @@ def test_only_what_is_missing_is_done_again(run: Run, model: Path, shards: Path)
     printed(run, *words(model, shards))
     assert (out / "b.parquet").stat().st_mtime_ns == before
     assert len(json.loads((out / "manifest.json").read_text())["shards"]) == 4
+    printed(run, *words(model, shards, "--ray", "nowhere:1"))  # where nothing is missing nobody is asked
 
 
 def test_killed_and_called_again_it_writes_what_it_would_have_written(run: Run, model: Path, tmp_path: Path) -> None:
@@ -241,3 +247,79 @@ def test_the_highest_come_in_their_order_and_of_equals_the_first() -> None:
     assert Choice(highest=1, by="p_toxic")(ROWS) == [0]
     assert Choice(highest=3, by="p_toxic")(ROWS) == [0, 1, 3]
     assert Choice(highest=9, by="p_toxic")(iter(ROWS)) == [0, 1, 2, 3]
+
+
+def test_a_shard_that_changes_or_vanishes_while_it_is_read_leaves_no_file_and_the_others_theirs(
+    run: Run, model: Path, shards: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer, happens = scale.answer_rows, {"a.parquet": "grows", "c.parquet": "vanishes"}
+
+    def meanwhile(target: Path, *call: Any) -> Any:
+        what = happens.pop(target.name, "")
+        if what == "grows":
+            with (shards / "a.parquet").open("ab") as file:
+                file.write(b"more")
+        elif what:
+            (shards / "c.smi.gz").unlink()
+        return answer(target, *call)
+
+    monkeypatch.setattr(scale, "answer_rows", meanwhile)
+    told = "a.parquet: has changed while it was read; call again when nobody writes to it; 1 more of the shards"
+    check_refused(run, told, *words(model, shards))
+    assert names_in(shards.parent / "out") == ["b.parquet", "d.parquet", "manifest.json"]
+
+
+def test_a_shard_that_cannot_be_read_does_not_keep_the_others_from_their_answers(
+    run: Run, model: Path, shards: Path
+) -> None:
+    out = shards.parent / "out"
+    (shards / "a.parquet").write_bytes(b"PAR1 and nothing else")
+    for jobs in (2, 1):
+        call = ["predict", model, shards, "-o", out, "--jobs", jobs, "--quiet"]
+        check_refused(run, "a.parquet: cannot be read", *call)
+        assert names_in(out) == ["b.parquet", "c.parquet", "d.parquet", "manifest.json"]
+        shutil.rmtree(out)
+
+
+def test_a_full_disk_is_told_in_one_line_and_what_was_written_stays(run: Run, model: Path, tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    parquet.write_table(pyarrow.table({"smiles": SMILES}), tmp_path / "in" / "a.parquet")
+    long = [f"{n:040d}{'x' * 40}" for n in range(4000)]
+    parquet.write_table(pyarrow.table({"smiles": SMILES * 1000, "key": long}), tmp_path / "in" / "b.parquet")
+    call = [sys.executable, "-m", "egocnn", *map(str, words(model, tmp_path / "in"))]
+    limit = partial(resource.setrlimit, resource.RLIMIT_FSIZE, (20_000, 20_000))
+    done = subprocess.run(call, capture_output=True, text=True, check=False, preexec_fn=limit)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"egocnn: {tmp_path / 'out' / 'b.parquet'}: ")
+    assert (done.stderr.count("\n"), done.stderr.endswith("File too large\n")) == (1, True)
+    assert names_in(tmp_path / "out") == ["a.parquet", "manifest.json"]
+    printed(run, *words(model, tmp_path / "in"))
+    assert table(tmp_path / "out" / "b.parquet").num_rows == 4000
+
+
+def test_every_kind_of_broken_row_keeps_its_place_and_has_its_reason(run: Run, model: Path, tmp_path: Path) -> None:
+    more = {
+        "spaces": "   ",
+        "a line end": "CC\nO",
+        "a number": 7,
+        "a truth": True,
+        "a list": [1],
+        "an object": {"a": 1},
+    }
+    kinds: dict[str, Any] = {**BROKEN, **more, "very long": "C" * 100_000}
+    mixed = [row for kind, broken in kinds.items() for row in [("CCO", ""), (broken, kind), ("CCC", "")]]
+    (tmp_path / "in").mkdir()
+    lines = (json.dumps({"smiles": smiles, "kind": kind}) + "\n" for smiles, kind in mixed)
+    (tmp_path / "in" / "a.jsonl").write_text("".join(lines))
+    texts = [(smiles, kind) for smiles, kind in mixed if smiles is None or isinstance(smiles, str)]
+    columns = dict(zip(("smiles", "kind"), zip(*texts, strict=True), strict=True))
+    parquet.write_table(pyarrow.table(columns), tmp_path / "in" / "b.parquet")
+    with (tmp_path / "in" / "c.csv").open("w", newline="") as file:
+        csv.writer(file).writerows([("smiles", "kind"), *texts])
+    printed(run, *words(model, tmp_path / "in"))
+    for name, rows in (("a", mixed), ("b", texts), ("c", texts)):
+        found = table(tmp_path / "out" / f"{name}.parquet")
+        assert found.column("kind").to_pylist() == [kind for _, kind in rows]
+        assert [bool(error) for error in found.column("error").to_pylist()] == [bool(kind) for _, kind in rows]
+        assert [p is None for p in found.column("predicted").to_pylist()] == [bool(kind) for _, kind in rows]
+        assert found.column("name").to_pylist() == [str(n) for n in range(1, len(rows) + 1)]

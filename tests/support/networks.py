@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from egocnn.config import ModelConfig
 from egocnn.data.graphs import Graphs
 from egocnn.encode.encoder import Encoder
+from egocnn.model import Model
 from egocnn.nn import Attributes, EgoCNN, PatchySan
 from egocnn.nn.batch import Batch
 
@@ -41,6 +42,25 @@ def build(
     network = EgoCNN(config, shape=shape, attributes=attributes, outputs=outputs, **own)
     randomise(network, seed)
     return network.eval(), encoder
+
+
+def untrained(graphs: Graphs, config: ModelConfig, *, networks: int = 1, outputs: int = 0, **how: Any) -> Model:
+    """A model of such networks, of ``seed``, ``seed + 1`` and so on; with as many outputs as the graphs ask for."""
+    outputs, first = outputs or len(graphs.class_names) or 1, how.pop("seed", 0)
+    built = [build(graphs, config, outputs=outputs, seed=first + number, **how) for number in range(networks)]
+    return Model(config=config, encoder=built[0][1], networks=tuple(network for network, _ in built))
+
+
+class OwnVectors(nn.Module):
+    """A user's own embedding: one vector per node label, of either sign; the first for labels never seen."""
+
+    def __init__(self, width: int = 6) -> None:
+        super().__init__()
+        self.vectors = nn.Embedding(5, width)
+
+    def forward(self, batch: Batch) -> Tensor:
+        vectors: Tensor = self.vectors(batch.node_label.long() + 1)
+        return vectors
 
 
 def tensors_of(value: Any, name: str = "") -> Iterator[tuple[str, Tensor]]:

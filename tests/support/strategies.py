@@ -93,6 +93,14 @@ def random_connected(n_graphs: int, *, nodes: int, extra: int, seed: int, **colu
     return _labelled(counts, np.array(edges), random, **columns)
 
 
+def dressed(graphs: Graphs, *, attributes: int = 2, weights: bool = True, seed: int = 0) -> Graphs:
+    """The same graphs with random attributes of their nodes and, unless told, weights of their edges."""
+    random = np.random.default_rng(seed)
+    value = random.uniform(1, 2, graphs.n_nodes).astype(np.float32)
+    graphs = graphs.replace(node_attr=random.normal(size=(graphs.n_nodes, attributes)).astype(np.float32))
+    return graphs.replace(edge_weight=value[graphs.entry_node] * value[graphs.indices]) if weights else graphs
+
+
 def _labelled(counts: Ints, edges: Ints, random: np.random.Generator, **columns: Any) -> Graphs:
     return Graphs.from_edges(
         node_counts=counts,

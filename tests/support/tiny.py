@@ -88,14 +88,24 @@ def alcohols_of_all_sizes() -> Graphs:
 def oxygens(n_graphs: int = 40) -> Graphs:
     """Random trees with the number of their O nodes to predict, far from 0 and in large units."""
     trees = random_trees(n_graphs, nodes=10, seed=0)
-    assert trees.node_label is not None
-    count = np.bincount(trees.graph_of, weights=trees.node_label == trees.node_label_names.index("O"))
+    count = np.bincount(trees.graph_of, weights=sure(trees.node_label) == trees.node_label_names.index("O"))
     return trees.replace(target=5000.0 + 100 * count)
 
 
+@cache
+def several_targets() -> Graphs:
+    """Random trees with a class, a value and three classes to predict, every fifth of each not known."""
+    trees = oxygens(40)
+    count = (sure(trees.target) - 5000) / 100
+    target = np.stack([count > count.mean(), 10 * count, np.minimum(count, 2)], axis=1).astype(np.float64)
+    for t in range(3):
+        target[t::5, t] = np.nan
+    names = (("many", ("no", "yes")), ("count", ()), ("kind", ("none", "one", "more")))
+    return trees.replace(target=target, targets=names)
+
+
 def with_opposite_classes(graphs: Graphs) -> Graphs:
-    assert graphs.target is not None
-    return graphs.replace(target=1 - graphs.target)
+    return graphs.replace(target=1 - sure(graphs.target))
 
 
 def parts(graphs: Graphs, model: ModelConfig = MODEL, *, seed: int = 0) -> tuple[EgoCNN, EncodedGraphs, EncodedGraphs]:

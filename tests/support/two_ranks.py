@@ -1,4 +1,4 @@
-"""Run by torchrun: every rank trains and norms its share, rank 0 also alone, and all write what they come to.
+"""Run by torchrun: every rank trains on its share, and all write what they come to.
 
 In double precision, so that only a mistake can be larger than rounding: a bias before a norm has no slope, and AdamW
 makes steps of full length of what rounding leaves in its place.
@@ -10,7 +10,6 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-import torch
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
@@ -20,7 +19,7 @@ from egocnn.train.engines.distributed.norm import SharedNorm
 from egocnn.train.engines.distributed.world import World, joined
 from egocnn.train.history import History, mean_history
 from egocnn.train.loop import fit
-from tests.support.tiny import SIZES, TRAIN, alcohols, oxygens, parts, plain_model
+from tests.support.tiny import SIZES, TRAIN, alcohols, oxygens, parts, plain_model, several_targets
 
 EXACT: dict[str, Any] = SIZES | {"dropout": 0.0}
 CASES: dict[str, tuple[ModelConfig, TrainConfig]] = {
@@ -34,14 +33,16 @@ CASES: dict[str, tuple[ModelConfig, TrainConfig]] = {
         replace(TRAIN, batch_size=4),
     ),
     "several networks": (plain_model(**EXACT), replace(TRAIN, batch_size=3, networks=2, epochs=3)),
+    "several targets": (plain_model(**EXACT), replace(TRAIN, batch_size=3)),
+    "several targets, weighted classes": (plain_model(**EXACT), replace(TRAIN, class_weights=True, batch_size=5)),
     "stopped early": (plain_model(**EXACT), replace(TRAIN, epochs=20, patience=3, learning_rate=0.3)),
 }
-ROWS = ((5, 2), (4, 0), (1, 1))  # How many rows each of the two ranks has, in three batches.
 
 
 def trained(case: str, *, together: bool) -> tuple[dict[str, Tensor], History]:
     model, train = CASES[case]
-    graphs = oxygens(20) if case == "values" else alcohols()
+    several = several_targets() if case.startswith("several targets") else alcohols()
+    graphs = oxygens(20) if case == "values" else several
     members = [Member(*parts(graphs, model, seed=seed), seed) for seed in range(train.networks)]
     for member in members:  # class weights are float32
         member.network.double().out.register_forward_hook(lambda _, __, logits: logits.float())
@@ -51,37 +52,10 @@ def trained(case: str, *, together: bool) -> tuple[dict[str, Tensor], History]:
     return networks.state_dict(), mean_history(histories)
 
 
-def some_rows(batch: int) -> tuple[Tensor, Tensor]:
-    """Rows far from 0, and the slope of a loss there."""
-    random = torch.Generator().manual_seed(batch)
-    shape = (sum(ROWS[batch]), 3)
-    return 50 + torch.randn(shape, generator=random, dtype=torch.float64), torch.randn(shape, generator=random).double()
-
-
-def normed(norm: nn.BatchNorm1d, rank: int | None) -> dict[str, Tensor]:
-    """Outputs, gradients and running statistics for the rows of a rank, or for all."""
-    found: dict[str, Tensor] = {}
-    with torch.no_grad():
-        norm.weight.copy_(torch.tensor([1.0, -2.0, 3.0]))
-    for batch, counts in enumerate(ROWS):
-        x, slope = some_rows(batch)
-        if rank is not None:
-            x, slope = (torch.split(t, list(counts))[rank] for t in (x, slope))
-        x = x.clone().requires_grad_()
-        norm.zero_grad()
-        y = norm(x)
-        y.backward(slope)
-        assert x.grad is not None
-        found |= {f"{batch}.y": y.detach(), f"{batch}.x": x.grad}
-        found |= {f"{batch}.{name}": p.grad.clone() for name, p in norm.named_parameters() if p.grad is not None}
-    return found | {name: buffer.clone() for name, buffer in norm.named_buffers()}
-
-
 def main(folder: Path) -> None:
     world = World.here()
     with joined(world, device="cpu"):
-        tensors = {f"norm.{k}": v for k, v in normed(SharedNorm(3, dtype=torch.float64), world.rank).items()}
-        histories = {}
+        tensors, histories = dict[str, Tensor](), {}
         for case in CASES:
             state, history = trained(case, together=True)
             tensors |= {f"{case}.{name}": value.clone() for name, value in state.items()}

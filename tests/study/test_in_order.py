@@ -1,0 +1,50 @@
+"""Very many calls on a few processes: results in the order of the calls, whoever dies on the way."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from joblib import Parallel, delayed
+
+from egocnn.errors import EgoCNNError
+from egocnn.study.cluster import RETRIES, in_order
+from tests.support.jobs import always_killed, broken, killed_once
+from tests.support.tiny import names_in
+
+
+def test_calls_are_taken_as_they_are_needed_and_results_come_in_their_order() -> None:
+    taken = list[int]()
+
+    def calls() -> Iterator[tuple[int, int]]:
+        for number in range(1000):
+            taken.append(number)
+            yield 2, number
+
+    for jobs in (1, 2):
+        taken.clear()
+        results = in_order(pow, calls(), jobs=jobs)
+        assert [next(results) for _ in range(6)] == [2**number for number in range(6)]
+        assert len(taken) <= 6 + 2 * jobs
+        results.close()
+
+
+def test_a_process_that_dies_costs_its_call_a_retry(tmp_path: Path) -> None:
+    assert list(in_order(killed_once, ((tmp_path, number) for number in range(9)), jobs=2)) == list(range(9))
+    assert len(names_in(tmp_path)) == 2
+
+
+def test_a_call_that_no_process_survives_is_given_up(tmp_path: Path) -> None:
+    with pytest.raises(EgoCNNError, match=f"^{RETRIES + 1} workers died of the same job, one after the other; .*$"):
+        list(in_order(always_killed, [(tmp_path,)], jobs=2))
+    assert len(names_in(tmp_path)) == RETRIES + 1
+
+
+def test_a_defect_shows_as_what_it_is_and_the_next_calls_find_processes() -> None:
+    with pytest.raises(ZeroDivisionError):
+        list(in_order(broken, [(1,), (0,), (2,)], jobs=2))
+    assert list(in_order(broken, [(1,), (2,)], jobs=2)) == [1, 0.5]
+
+
+def test_joblib_finds_processes_of_its_own_afterwards() -> None:
+    assert list(in_order(pow, [(2, 1), (2, 2)], jobs=2)) == [2, 4]
+    assert Parallel(n_jobs=2)(delayed(pow)(3, number) for number in range(3)) == [1, 3, 9]
