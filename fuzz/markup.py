@@ -69,7 +69,7 @@ def outputs(texts: tuple[str, ...], *, with_molecule: bool) -> Iterator[tuple[st
     # no reader lets half a surrogate pair pass, and titles rely on that
     label, class_name, caption, title = (text.encode("utf-8", "replace").decode() for text in (label, *texts[4:]))
     summary = summarise(structures, model=name, data=other, class_names=(class_name, "x"), title=title)
-    yield "report html", page(encode(structures, summary), title)
+    yield "report html", page(encode(structures, summary))
     pattern = _pattern(_graph((label, "C"), ("bond",), caption, class_name), class_name, caption)
     yield "patterns html", patterns_page([pattern], [draw_pattern(pattern)], title)
 

@@ -1,6 +1,5 @@
 """Pictures of importances: a graph and what its nodes and edges counted for -> SVG or PNG."""
 
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -39,7 +38,6 @@ def draw(
     nodes = items(node_importance, critical_nodes, graph.n_nodes, "node", graph.name, of_node)
     edges = items(edge_importance, critical_edges, len(graph.edges), "edge", graph.name, of_edge)
     picture = Picture(graph=graph, nodes=nodes, edges=edges, caption=caption, size=size, words=words)
-    write: Callable[[Path], None]
     if (molecule := molecule_of(graph)) is None:
         shapes = draw_network(picture, positions(graph) if placed is None else placed)
         svg, write = to_svg(picture, shapes), partial(write_png, picture, shapes)

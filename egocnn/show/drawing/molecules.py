@@ -147,14 +147,12 @@ def _play(drawer: Any, shapes: Iterable[Shape]) -> None:
             start = Point2D(shape.x + 0.3 * shape.size, shape.y)
             drawer.DrawString(shape.text, start, 1, rawCoords=True)
             continue
-        discs = shape
         if isinstance(shape, Lines):
             drawer.SetLineWidth(shape.width)
             for (a, b), (c, d) in shape.ends.tolist():
                 drawer.DrawLine(Point2D(a, b), Point2D(c, d), rawCoords=True)
-            discs = _round(shape.ends.reshape(-1, 2), shape.width / 2, shape.colour)  # RDKit cuts the ends square
-        assert isinstance(discs, Discs)
+            shape = _round(shape.ends.reshape(-1, 2), shape.width / 2, shape.colour)  # RDKit cuts the ends square
         drawer.SetFillPolys(True)
         drawer.SetLineWidth(0)
-        for (x, y), r in zip(discs.centres.tolist(), discs.radii.tolist(), strict=True):
+        for (x, y), r in zip(shape.centres.tolist(), shape.radii.tolist(), strict=True):
             drawer.DrawEllipse(Point2D(x - r, y - r), Point2D(x + r, y + r), rawCoords=True)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from egocnn.data.arrays import Floats
-from egocnn.errors import MissingExtraError
+from egocnn.data.sources.text import optional
 from egocnn.show.drawing.picture import AGAINST, FOR, INK, WHITE, Picture
 
 FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # in XML, even when escaped
@@ -132,15 +132,11 @@ def _number(value: float) -> str:
 
 def write_png(picture: Picture, shapes: Iterable[Shape], path: Path) -> None:
     """Figure and canvas as objects of their own: what the caller does with pyplot stays untouched."""
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.collections import EllipseCollection, LineCollection
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise MissingExtraError("matplotlib", "networks") from None
+    modules = ("figure", "backends.backend_agg", "collections")
+    figures, canvases, kinds = (optional(f"matplotlib.{name}", "networks") for name in modules)
     width, height = picture.size
-    figure = Figure(figsize=(width / DPI, height / DPI), dpi=DPI, facecolor=WHITE)
-    canvas: Any = FigureCanvasAgg(figure)
+    figure = figures.Figure(figsize=(width / DPI, height / DPI), dpi=DPI, facecolor=WHITE)
+    canvas = canvases.FigureCanvasAgg(figure)
     axes = figure.add_axes((0, 0, 1, 1))
     axes.set_axis_off()
     axes.set_xlim(0, width)
@@ -149,12 +145,12 @@ def write_png(picture: Picture, shapes: Iterable[Shape], path: Path) -> None:
     for order, shape in enumerate(shapes):
         if isinstance(shape, Lines):
             look: dict[str, Any] = {"colors": shape.colour, "linewidths": shape.width * points, "capstyle": "round"}
-            axes.add_collection(LineCollection(list(shape.ends), zorder=order, **look), autolim=False)
+            axes.add_collection(kinds.LineCollection(list(shape.ends), zorder=order, **look), autolim=False)
         elif isinstance(shape, Discs):
             sizes = (2 * shape.radii, 2 * shape.radii, 0)
             look = {"facecolors": shape.fill or "none", "edgecolors": shape.outline or "none"}
             look |= {"linewidths": shape.outline_width * points, "units": "xy", "zorder": order}
-            discs = EllipseCollection(*sizes, offsets=shape.centres, offset_transform=axes.transData, **look)
+            discs = kinds.EllipseCollection(*sizes, offsets=shape.centres, offset_transform=axes.transData, **look)
             axes.add_collection(discs, autolim=False)
         else:
             look = {"fontsize": shape.size * points, "color": shape.colour, "va": "center_baseline", "zorder": order}

@@ -27,7 +27,7 @@ def write_pairs(
     """Write pairs and transformations as tables with this ending, pairs.json and index.html; returns the page."""
     transformations = transformations_of(found)
     of_rows = {"transformation": "string", **dict.fromkeys(("pairs", "pairs_with_truth", *CHANGES), "double")}
-    with replacing_in(folder, first=MARK, last="index.html") as temporary:
+    with replacing_in(folder, first=MARK, last="index.html", patterns=["pairs.*", "transformations.*"]) as temporary:
         write_json(temporary / MARK, dict(summary))
         with table_writer(temporary / f"pairs{suffix}", COLUMNS) as write:
             write([one.to_plain() for one in found])

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 from html import escape
 from itertools import groupby
 from pathlib import Path
@@ -13,6 +12,7 @@ import numpy as np
 from egocnn.data.graphs import Graph
 from egocnn.data.molecules import to_molecule
 from egocnn.explain.patterns.record import HIGH_OR_LOW, LOWERS, RAISES, Occurrence, Pattern, chance, percent, times
+from egocnn.explain.structure import part_of
 from egocnn.files import csv_text, replacing_in, write_json, write_text
 from egocnn.show.assets import fill
 from egocnn.show.drawing import draw
@@ -31,16 +31,13 @@ def write_patterns(patterns: Sequence[Pattern], folder: Path, *, title: str) -> 
     """Write patterns.json, patterns.csv, figures/pattern-N.svg and index.html; returns the page's path."""
     drawings = [draw_pattern(pattern) for pattern in patterns]
     page = patterns_page(patterns, drawings, title)
-    figures = {Path("figures") / f"pattern-{number}.svg": svg for number, svg in enumerate(drawings, start=1)}
     plain = [pattern.to_plain() for pattern in patterns]
-    with replacing_in(folder, first=MARK, last="index.html") as temporary:
-        for path, drawing in figures.items():
-            write_text(temporary / path, drawing)
+    with replacing_in(folder, first=MARK, last="index.html", patterns=["figures/pattern-*.svg"]) as temporary:
+        for number, drawing in enumerate(drawings, start=1):
+            write_text(temporary / "figures" / f"pattern-{number}.svg", drawing)
         write_json(temporary / MARK, {"title": title, "patterns": plain})
         write_text(temporary / "patterns.csv", csv_text([COLUMNS, *([one[name] for name in COLUMNS] for one in plain)]))
         write_text(temporary / "index.html", page)
-    for stale in set((folder / "figures").glob("pattern-*.svg")) - {folder / path for path in figures}:
-        stale.unlink()  # left by an earlier run that found more
     return folder / "index.html"
 
 
@@ -66,7 +63,7 @@ def _section(number: int, name: str, heading: str, items: Sequence[tuple[int, Pa
     cards = "".join(_card(*item) for item in items if item[1].is_significant)
     if not cards:
         cards = '<p class="none">Nothing that recurs here is reliably commoner in this class than elsewhere.</p>'
-    others = [f'<li id="pattern-{n}">{escape(p.sentence)}</li>' for n, p, _ in items if not p.is_significant]
+    others = [f'<li id="pattern-{n}">{escape(str(p))}</li>' for n, p, _ in items if not p.is_significant]
     title = f"<summary>Not reliably commoner here, though it recurs: {len(others)}</summary>"
     listed = f"<details>{title}<ul>{''.join(others)}</ul></details>"
     meaning = {RAISES: "above the median", LOWERS: "up to the median"}.get(name, "of this class")
@@ -151,9 +148,4 @@ def _as_drawn(occurrence: Occurrence) -> tuple[Graph, list[int]]:
     heavy = [node for node, label in enumerate(labels) if label != "H"]
     if not heavy or to_molecule(graph) is None:
         return graph, list(occurrence.nodes)
-    place = {node: i for i, node in enumerate(heavy)}
-    inside = [e for e, (u, v) in enumerate(graph.edges.tolist()) if u in place and v in place]
-    bonds = None if graph.edge_label is None else tuple(graph.edge_label[e] for e in inside)
-    edges = np.array([[place[u], place[v]] for u, v in graph.edges[inside].tolist()], np.int64).reshape(-1, 2)
-    bare = replace(graph, n_nodes=len(heavy), edges=edges, node_label=tuple(labels[n] for n in heavy), edge_label=bonds)
-    return bare, [place[node] for node in occurrence.nodes if node in place]
+    return part_of(graph, np.array(heavy))[0], [heavy.index(node) for node in occurrence.nodes if node in heavy]

@@ -12,12 +12,13 @@ import numpy as np
 from egocnn.data.molecules import name_atoms
 from egocnn.errors import DataError
 from egocnn.explain.structure import CriticalStructure, write_structures
-from egocnn.files import check_is_no_file, check_writable, is_left, replacing_in
-from egocnn.show.report import Summary, summarise, write_report
-from egocnn.show.report.page import is_molecule
+from egocnn.files import check_is_no_file, check_writable, is_left, replacing_in, write_text
+from egocnn.show.report import Summary, summarise
+from egocnn.show.report.page import encode, is_molecule, page
 
 MARK = "structures.jsonl"  # A folder that holds this file is a report, and may be written again.
 PAGE = "index.html"
+FIGURES = "figures/[0-9][0-9][0-9][0-9]*-*.svg"
 
 
 def write_explanations(
@@ -39,13 +40,13 @@ def write_explanations(
             bare.append(_without_graph(structure))
             yield structure
 
-    with replacing_in(folder, first=MARK, last=PAGE) as temporary:
+    with replacing_in(folder, first=MARK, last=PAGE, patterns=[FIGURES]) as temporary:
         write_structures(passing(), temporary / MARK)
         named = [replace(s, graph=name_atoms(s.graph, PurePath(facts["data"]).stem)) for s in on_the_page]
         summary = summarise(bare, molecules=all(is_molecule(s.graph) for s in named), **facts)
         for number, structure in enumerate(named[:figures], 1):
             structure.draw(temporary / "figures" / f"{number:04d}-{file_name(structure.name)}.svg")
-        write_report(on_the_page, temporary, summary=summary, parts=facts.get("parts"))
+        write_text(temporary / PAGE, page(encode(on_the_page, summary, facts.get("parts"))))
     return summary
 
 

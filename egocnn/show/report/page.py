@@ -7,7 +7,7 @@ from base64 import b64encode
 from collections.abc import Sequence
 from dataclasses import asdict
 from math import isfinite
-from pathlib import Path, PurePath
+from pathlib import PurePath
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from egocnn.data.graphs import Graph
 from egocnn.data.molecules import ATOM, WORDS, by_first_words, name_atoms, shown_labels
 from egocnn.explain.patterns.names import groups_of
 from egocnn.explain.structure import CriticalStructure, wording
-from egocnn.files import finite_json, write_text
+from egocnn.files import finite_json
 from egocnn.show.assets import SCRIPTS, asset, fill, report_policy
 from egocnn.show.drawing.layout import MOST_ATOMS, molecule_of, positions
 from egocnn.show.drawing.molecules import TENTHS, line_work
@@ -37,27 +37,16 @@ PORTION = 48
 ESCAPES = {ord(c): f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"}
 
 
-def write_report(
-    structures: Sequence[CriticalStructure], folder: Path, *, summary: Summary, parts: Parts = None
-) -> Path:
-    """Write ``index.html`` into the folder; returns its path.
-
-    ``parts``: by name, in which part of the training data graphs were: train, validation or test."""
-    path = Path(folder) / "index.html"
-    write_text(path, page(encode(structures, summary, parts), summary.title))
-    return path
-
-
-def page(data: dict[str, Any], title: str) -> str:
-    """The whole page as one text; it fetches nothing. Before its scripts stands the first portion of the structures
-    alone, so that their pictures are there while the browser reads the rest."""
+def page(data: dict[str, Any]) -> str:
+    """The whole page of what :func:`encode` gives, as one text; it fetches nothing. Before its scripts stands the first
+    portion of the structures alone, so that their pictures are there while the browser reads the rest."""
     head, each = {name: data[name] for name in data if name != "structures"}, data.get("structures", [])
     portions = [embedded(each[start : start + PORTION]) for start in range(0, max(len(each), 1), PORTION)]
     element = '<script type="application/json" id="portion-{}">{}</script>'.format
     first, *rest = map(element, range(len(portions)), portions)
     parts = {
         "POLICY": report_policy(),
-        "TITLE": html.escape(title),
+        "TITLE": html.escape(data["summary"]["title"]),
         "DATA": embedded(head),
         **{"FIRST": first, "REST": "\n".join(rest)},
         "SCRIPTS": "\n".join(f"<script>{asset('report', name)}</script>" for name in SCRIPTS),
@@ -72,7 +61,8 @@ def embedded(data: Any) -> str:
 
 
 def encode(structures: Sequence[CriticalStructure], summary: Summary, parts: Parts = None) -> dict[str, Any]:
-    """Everything that the page shows: in columns what it lists, by structure what it draws."""
+    """Everything that the page shows: in columns what it lists, by structure what it draws. ``parts``: by name, in
+    which part of the training data graphs were: train, validation or test."""
     structures, labels = [structure.drawn().named() for structure in structures], dict[str, int]()
     data = PurePath(summary.data).stem
     graphs = [shown_labels(name_atoms(structure.graph, data)) for structure in structures]

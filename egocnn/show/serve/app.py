@@ -58,7 +58,7 @@ def _add_page(app: "FastAPI", model: Plain, config: ServeConfig) -> None:
     from fastapi import HTTPException, Response
     from fastapi.responses import HTMLResponse
 
-    from egocnn.show.serve.records import Health, ModelFacts
+    from egocnn.show.serve.records import ModelFacts
 
     kinds = {"page.css": "text/css", "page.js": "text/javascript", "icon.svg": "image/svg+xml"}
     files = {name: style("serve") if name == "page.css" else asset("serve", name) for name in kinds}
@@ -74,8 +74,8 @@ def _add_page(app: "FastAPI", model: Plain, config: ServeConfig) -> None:
         return Response(files[name], media_type=kinds[name])
 
     @app.get("/health", summary="Whether the server is up")
-    async def health() -> Health:
-        return Health(status="ok")
+    async def health() -> dict[str, str]:
+        return {"status": "ok"}
 
     @app.get("/model", summary="About the model")
     async def about() -> ModelFacts:

@@ -6,21 +6,17 @@ import logging
 import time
 from base64 import b64decode
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from collections.abc import Mapping
 from contextlib import suppress
 from hmac import compare_digest
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING
 
 from egocnn.errors import EgoCNNError
 from egocnn.show.serve.settings import LOCAL, ServeConfig
 
 if TYPE_CHECKING:
     from starlette.responses import JSONResponse
-
-Message: TypeAlias = MutableMapping[str, Any]
-Receive: TypeAlias = Callable[[], Awaitable[Message]]
-Send: TypeAlias = Callable[[Message], Awaitable[None]]
-Application: TypeAlias = Callable[[Message, Receive, Send], Awaitable[None]]
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 POLICY = (  # nothing but the page's own files, and pictures that it makes; no script or style inside the HTML
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; connect-src 'self'; "
@@ -51,12 +47,12 @@ class RefusedError(EgoCNNError):
 class Limits:
     """An application with these limits around it; itself an ASGI application."""
 
-    def __init__(self, app: Application, config: ServeConfig) -> None:
+    def __init__(self, app: "ASGIApp", config: ServeConfig) -> None:
         self._app, self._config = app, config
         self._inside = self._arriving = 0
         self._answered, self._seconds = Counter[int](), 0.0
 
-    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: "Scope", receive: "Receive", send: "Send") -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -64,13 +60,13 @@ class Limits:
 
         began, status, is_coming = time.perf_counter(), 0, True
 
-        async def receive_on() -> Message:
+        async def receive_on() -> "Message":
             nonlocal is_coming
             message = await receive()
             is_coming = message.get("more_body", False)
             return message
 
-        async def send_on(message: Message) -> None:
+        async def send_on(message: "Message") -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
@@ -82,9 +78,8 @@ class Limits:
         try:
             refused = await self._refusal(scope, receive_on, send_on)
             if refused is not None and not status:
-                await send_on(
-                    {"type": "http.response.start", "status": refused.status_code, "headers": refused.raw_headers}
-                )
+                start = {"type": "http.response.start", "status": refused.status_code, "headers": refused.raw_headers}
+                await send_on(start)
                 await send_on({"type": "http.response.body", "body": refused.body, "more_body": True})
                 # a connection that is closed with something unread is reset, and the answer lost with it
                 with suppress(TimeoutError):
@@ -95,7 +90,7 @@ class Limits:
         finally:
             self._note(scope, status or 499, time.perf_counter() - began)
 
-    def _note(self, scope: Message, status: int, seconds: float) -> None:
+    def _note(self, scope: "Scope", status: int, seconds: float) -> None:
         """Count an answer, and log it; 499, as proxies call it: the sender has gone before the answer."""
         self._answered[status] += 1
         self._seconds += seconds
@@ -111,10 +106,10 @@ class Limits:
         lines += [f"egocnn_request_seconds_sum {self._seconds:.6f}", f"egocnn_workers {self._config.workers}"]
         return "\n".join([*lines, f"egocnn_requests_inside {self._inside}", f"egocnn_queue {waiting}", ""])
 
-    async def _refusal(self, scope: Message, receive: Receive, send: Send) -> "JSONResponse | None":
+    async def _refusal(self, scope: "Scope", receive: "Receive", send: "Send") -> "JSONResponse | None":
         """Let the application answer within its limits; where one of them is passed, what to say."""
 
-        async def replay() -> Message:
+        async def replay() -> "Message":
             return {"type": "http.request", "body": body.pop()} if body else await receive()
 
         try:
@@ -130,7 +125,7 @@ class Limits:
             return refusal(503, "the server is being stopped")
         return None
 
-    async def _pass_on(self, scope: Message, receive: Receive, send: Send) -> None:
+    async def _pass_on(self, scope: "Scope", receive: "Receive", send: "Send") -> None:
         takes_place = scope["path"] not in ("/health", "/metrics")
         if takes_place and self._inside >= self._config.waiting:
             raise RefusedError(503, "too many requests at a time; try again in a moment")
@@ -140,7 +135,7 @@ class Limits:
         finally:
             self._inside -= takes_place
 
-    def _check(self, scope: Message) -> None:
+    def _check(self, scope: "Scope") -> None:
         from starlette.datastructures import Headers
 
         headers = Headers(scope=scope)
@@ -171,7 +166,7 @@ class Limits:
             most = f"{self._config.megabytes:g} MB"
             raise RefusedError(413, f"a request may have {most} at most; egocnn explain takes more")
 
-    async def _body(self, receive: Receive) -> bytes:
+    async def _body(self, receive: "Receive") -> bytes:
         body = bytearray()
         seconds = self._config.receive_seconds
         try:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import islice
 from operator import itemgetter
 from pathlib import Path, PurePath
+from typing import Any
 
 from egocnn.config import ReadConfig
 from egocnn.data.graphs import Graphs
@@ -24,7 +25,7 @@ from egocnn.show.report import summarise
 from egocnn.show.report.folder import file_name
 from egocnn.show.report.page import encode, page
 from egocnn.show.serve import settings
-from egocnn.show.serve.settings import Deliver, ExplainJob, Plain
+from egocnn.show.serve.settings import ExplainJob, Plain
 from egocnn.show.streaming import read_as_trained
 
 
@@ -119,34 +120,36 @@ class ServedModel:
                 raise DataError(f"{count} {what}; {most} are explained at a time, and egocnn explain takes more")
         return check_familiar(self.predictor.encoder, graphs, warn=False)  # each answer names what was not known
 
-    def answer(self, jobs: Sequence[ExplainJob], deliver: Deliver, data: bytes = b"") -> None:
-        """Explain the graphs of all jobs, whose wishes are equal, in one call; deliver each as soon as it is drawn.
-        A job with a line at fault is refused, and no other. ``data``: what is in the file that the only job names."""
+    def answer(self, jobs: Sequence[ExplainJob], data: bytes = b"") -> Iterator[tuple[ExplainJob, Any]]:
+        """Explain the graphs of all jobs, whose wishes are equal, in one call; each comes as soon as it is drawn, or as
+        the exception for a line at fault, which costs no other. ``data``: the file that the only job names."""
         read: dict[ExplainJob, Graphs] = {}
         for job in jobs:
             try:
                 lines, file = job.lines, job.file
                 read[job] = self.read_lines(lines, job.first) if file is None else self.read_file(file, data)
             except Exception as error:
-                deliver(job, error)
+                yield job, error
         if not read:
             return
         answers = self._answers(Graphs.concat(list(read.values())), next(iter(read)))
         for job, graphs in read.items():
-            deliver(job, self._report(graphs, job) if job.report else list(islice(answers, len(graphs))))
+            yield job, self._report(graphs, job) if job.report else list(islice(answers, len(graphs)))
 
     def _answers(self, graphs: Graphs, job: ExplainJob) -> Iterator[Plain]:
         """Explain graphs as the job wishes."""
-        structures, names = self._explain(graphs, job), self.predictor.targets
-        name, several = None, self._targets(graphs)
-        if names:
-            name = job.target or names[0]
-            shares = [own[names.index(name)]["probabilities"] for own in several]
-        else:
-            shares = self._probabilities(graphs, structures)
-        for structure, own, probabilities in zip(structures, several, shares, strict=True):
-            plain = self._plain(structure, job.picture)
-            yield {"target": name, "targets": own, "probabilities": probabilities, **plain}
+        names = self.predictor.targets
+        target, classes = ("", self.predictor.class_names) if not names else (job.target or names[0], ())
+        structures = self._explain(graphs, job)
+        # of the two classes of a single target the other has the rest: this saves a pass over the graphs
+        told = self._predicted(graphs) if names or len(classes) > 2 else None
+        for g, structure in enumerate(structures):
+            p = structure.probability or 0.0
+            shares = _shares(classes, [p if name == structure.predicted else 1 - p for name in classes])
+            if told is not None:
+                shares = next(one["probabilities"] for one in told[g] if one["name"] == target)
+            of_all = {"target": target or None, "targets": told[g] if names and told else []}
+            yield {**of_all, "probabilities": shares, **self._plain(structure, job.picture)}
 
     def _report(self, graphs: Graphs, job: ExplainJob) -> str:
         """One self-contained HTML page about these graphs."""
@@ -155,19 +158,17 @@ class ServedModel:
         classes = self.predictor.of_target(job.target).class_names
         data = "SMILES typed in" if job.file is None else PurePath(job.file).name
         summary = summarise(structures, model=self.name, data=data, class_names=classes, **facts)
-        return page(encode(structures, summary), summary.title)
+        return page(encode(structures, summary))
 
     def _explain(self, graphs: Graphs, job: ExplainJob) -> list[CriticalStructure]:
         wishes: Plain = {"classes": job.explained, "target": job.target, "fidelity": job.fidelity}
         return explain(self.predictor, graphs, device=self.device, **wishes)
 
-    def _targets(self, graphs: Graphs) -> list[list[Plain]]:
-        """Of several targets, for every graph what is predicted of each"""
+    def _predicted(self, graphs: Graphs) -> list[list[Plain]]:
+        """For every graph what is predicted of each target; one alone is called ''"""
         found: list[list[Plain]] = [[] for _ in range(len(graphs))]
-        if not self.predictor.targets:
-            return found
         for name, one, predicted, spread in self.predictor.by_target(graphs, device=self.device):
-            truth = graphs.of_target(name)
+            truth = graphs.of_target(name) if name else graphs
             for g, row in enumerate(predicted.tolist()):
                 shares = _shares(one.class_names, row) if one.class_names else []
                 best = max(shares, key=itemgetter("probability"), default={"name": row, "probability": None})
@@ -175,16 +176,6 @@ class ServedModel:
                 answer |= {"spread": None if spread is None else float(spread[g]), "true": truth.target_of(g)}
                 found[g].append({**answer, "probabilities": shares})
         return found
-
-    def _probabilities(self, graphs: Graphs, structures: Sequence[CriticalStructure]) -> list[list[Plain]]:
-        """(G, C) probabilities of all classes, or (G, 0) where the model predicts a value"""
-        names = self.predictor.class_names
-        if len(names) > 2:
-            predicted = self.predictor.predictions(graphs, device=self.device).tolist()
-            return [_shares(names, row) for row in predicted]
-        # of two classes the other has the rest: this saves a pass over the graphs
-        likely = [(structure.predicted, structure.probability or 0.0) for structure in structures]
-        return [_shares(names, [p if name == predicted else 1 - p for name in names]) for predicted, p in likely]
 
     def _plain(self, structure: CriticalStructure, picture: bool) -> Plain:
         graph, known = structure.graph, self.predictor.encoder

@@ -5,7 +5,7 @@ import logging
 import multiprocessing
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
@@ -41,8 +41,7 @@ class Worker:
             raise RunError("the process that loads the model ended; its log says why") from None
         if "error" in said:
             raise RunError(said["error"])
-        about: Plain = said["about"]
-        return about
+        return dict(said["about"])
 
     @property
     def is_alive(self) -> bool:
@@ -52,16 +51,13 @@ class Worker:
         except OSError:
             return False
 
-    def ask(self, request: Plain, data: bytes, seconds: float, take: Callable[[Any, bytes], None]) -> bool:
-        """Hand every answer to ``take``; whether the worker can be asked again. A LostError past the deadline."""
+    def ask(self, request: Plain, data: bytes, seconds: float) -> Iterator[tuple[Any, bytes]]:
+        """Every answer as it comes, until the worker says that it is done; a LostError past the deadline."""
         deadline = time.monotonic() + seconds
         try:
             send(self._connection, request, data)
             while self._connection.poll(max(0.0, deadline - time.monotonic())):
-                said, answer = receive(self._connection)
-                if "done" in said:
-                    return not said["retire"]
-                take(said, answer)
+                yield receive(self._connection)
         except (EOFError, OSError):
             raise LostError("the process that worked on this ended over it; it is too much, or RDKit fails") from None
         raise LostError(f"this takes more than {seconds:g} seconds of work; send less, or a simpler molecule")
@@ -183,16 +179,16 @@ class WorkerPool:
     def _answer(self, worker: Worker, batch: list[_Waiting]) -> bool:
         """Settle the batch; whether the worker can be asked again. If it is lost over several, each is tried alone."""
         unanswered = dict(enumerate(batch))
-
-        def take(said: Plain, answer: bytes) -> None:
-            found: bytes | Exception = answer
-            if "error" in said:
-                why, status = said["error"], said["status"]
-                found = RuntimeError(why) if status == 500 else RefusedError(status, why)
-            unanswered.pop(said["job"]).settle(found)
-
+        request = {"jobs": [asdict(one.job) for one in batch]}
         try:
-            return worker.ask({"jobs": [asdict(one.job) for one in batch]}, batch[0].data, self._seconds, take)
+            for said, answer in worker.ask(request, batch[0].data, self._seconds):
+                if "done" in said:
+                    return not said["retire"]
+                found: bytes | Exception = answer
+                if "error" in said:
+                    why, status = said["error"], said["status"]
+                    found = RuntimeError(why) if status == 500 else RefusedError(status, why)
+                unanswered.pop(said["job"]).settle(found)
         except LostError as lost:
             with self._changed:
                 for one in unanswered.values():

@@ -38,10 +38,10 @@ class TargetPrediction(BaseModel):
     """What is predicted of one of several targets, as of a single one."""
 
     name: str
-    predicted: str | float
-    probability: Share | None
+    predicted: Annotated[str | float, Field(description="the likeliest class by name, or the predicted value")]
+    probability: Annotated[Share | None, Field(description="of the predicted class; null for a value")]
     spread: Annotated[float | None, Field(description=DOUBT)]
-    true: str | float | None
+    true: Annotated[str | float | None, Field(description="what the file says it is")]
     probabilities: list[ClassProbability]
 
 
@@ -54,16 +54,10 @@ class FidelityRecord(BaseModel):
     evidence_kept: Annotated[float | None, Field(description="the share that they hold alone")]
 
 
-class ExplainedGraph(BaseModel):
+class ExplainedGraph(TargetPrediction):
     """The prediction for one graph, and which part of the graph made it."""
 
-    name: str
     smiles: str | None
-    predicted: Annotated[str | float, Field(description="the likeliest class by name, or the predicted value")]
-    probability: Annotated[Share | None, Field(description="of the predicted class; null for a value")]
-    spread: Annotated[float | None, Field(description=DOUBT)]
-    true: Annotated[str | float | None, Field(description="what the file says it is")]
-    probabilities: list[ClassProbability]
     target: Annotated[str | None, Field(description="of several targets the one that is explained")]
     targets: Annotated[list[TargetPrediction], Field(description="all of them; empty where the model has one")]
     explained: str | None
@@ -128,12 +122,6 @@ class ModelFacts(BaseModel):
     networks: Annotated[int, Field(description="whose mean predicts")]
     parameters: int
     limits: RequestLimits
-
-
-class Health(BaseModel):
-    """Whether the server is up."""
-
-    status: Literal["ok"]
 
 
 class ErrorMessage(BaseModel):

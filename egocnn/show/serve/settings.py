@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
@@ -90,9 +90,6 @@ class ExplainJob:
     def wishes(self) -> tuple[str | None, str | None, bool, bool]:
         """Jobs of which these are equal can be explained in one call."""
         return self.explained, self.target, self.fidelity, self.picture
-
-
-Deliver: TypeAlias = Callable[[ExplainJob, Any], None]  # Takes the answer to a job, or an exception.
 
 
 def rings(smiles: str) -> int:

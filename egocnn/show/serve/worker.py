@@ -4,6 +4,7 @@ and bytes go over it: what has met hostile input is never unpickled. The server 
 import json
 import signal
 import traceback
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -39,7 +40,7 @@ def serve_requests(
     torch.zeros(1, device=model.device)
     if model.reads_smiles:  # what libraries load when they are first used shall not count
         with suppress(Exception):
-            model.answer([ExplainJob(lines=("C",))], lambda *_: None)
+            list(model.answer([ExplainJob(lines=("C",))]))
     allowance = int(gigabytes * 1e9)
     limit_memory(allowance)
     answer_requests(connection, model, alarm=seconds + GRACE, most_growth=allowance // 2)
@@ -69,34 +70,32 @@ def _answer(connection: Connection, model: "ServedModel", request: Plain, data: 
     from egocnn.nn.memory import is_out_of_memory
 
     jobs = [ExplainJob(**job | {"lines": tuple(job["lines"])}) for job in request["jobs"]]
-    number = {job: place for place, job in enumerate(jobs)}
     exhausted = False
-
-    def deliver(job: ExplainJob, answer: Any) -> None:
-        if isinstance(answer, Exception):
-            refuse(job, answer)
-            return
-        text = answer if isinstance(answer, str) else json.dumps(answer, allow_nan=False)
-        send(connection, {"job": number.pop(job)}, text.encode())
-
-    def refuse(job: ExplainJob, error: Exception) -> None:
-        nonlocal exhausted
-        status, reason = 500, "".join(traceback.format_exception(error))  # for the server's log, not for the sender
-        if isinstance(error, EgoCNNError):
-            status, reason = 503 if isinstance(error, MissingExtraError) else 422, str(error)
-        if isinstance(error, MemoryError) or is_out_of_memory(error):
+    for job, answer in _answers(model, jobs, data):
+        header: Plain = {"job": jobs.index(job)}
+        if not isinstance(answer, Exception):
+            send(connection, header, answer.encode())
+            continue
+        status, reason = 500, "".join(traceback.format_exception(answer))  # for the server's log, not for the sender
+        if isinstance(answer, EgoCNNError):
+            status, reason = 503 if isinstance(answer, MissingExtraError) else 422, str(answer)
+        if isinstance(answer, MemoryError) or is_out_of_memory(answer):
             exhausted = True
             status, reason = 422, "this takes more memory than a request may; send less"
-        send(connection, {"job": number.pop(job), "status": status, "error": reason})
-
-    try:
-        model.answer(jobs, deliver, data)
-    except (BrokenPipeError, ConnectionResetError):
-        raise  # the server has gone
-    except Exception as error:  # goes to everyone who still waits
-        for job in list(number):
-            refuse(job, error)
+        send(connection, header | {"status": status, "error": reason})
     return exhausted
+
+
+def _answers(model: "ServedModel", jobs: Sequence[ExplainJob], data: bytes) -> Iterator[tuple[ExplainJob, Any]]:
+    """A text, or an exception, for every job; one that comes in between goes to everyone who still waits."""
+    waiting = dict.fromkeys(jobs)
+    try:
+        for job, answer in model.answer(jobs, data):
+            text = answer if isinstance(answer, str | Exception) else json.dumps(answer, allow_nan=False)
+            del waiting[job]
+            yield job, text
+    except Exception as error:
+        yield from ((job, error) for job in waiting)
 
 
 def send(connection: Connection, header: Plain, data: bytes = b"") -> None:

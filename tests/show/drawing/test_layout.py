@@ -13,7 +13,7 @@ from egocnn.data.graphs import Graph
 from egocnn.data.read import read
 from egocnn.data.sources.smiles import from_smiles
 from egocnn.show.drawing.layout import MOST_FOR_STRESS, MOST_RINGS, molecule_of, positions
-from tests.support.samples import cycle, one_graph
+from tests.support.samples import cycle, one_graph, sure
 
 ASPIRIN = "CC(=O)Oc1ccccc1C(=O)O"
 
@@ -102,8 +102,7 @@ def test_benzene_is_a_regular_hexagon() -> None:
 
 def test_nodes_in_any_order_find_their_atoms() -> None:
     for graph in read("compounds:alcohols")[[5, 40]]:
-        molecule = molecule_of(graph)
-        assert molecule is not None
+        molecule = sure(molecule_of(graph))
         assert tuple(atom.GetSymbol() for atom in molecule.GetAtoms()) == graph.node_label
         bonds = {tuple(sorted((b.GetBeginAtomIdx(), b.GetEndAtomIdx()))) for b in molecule.GetBonds()}
         assert bonds == {tuple(edge) for edge in graph.edges.tolist()}
@@ -115,12 +114,10 @@ def test_nodes_in_any_order_find_their_atoms() -> None:
 @settings(max_examples=20)
 def test_a_shuffled_drug_keeps_its_double_bonds(order: list[int]) -> None:
     graph = from_smiles([ASPIRIN])[0]
-    assert graph.node_label is not None
     place = np.argsort(order)
-    labels = tuple(graph.node_label[node] for node in order)
+    labels = tuple(sure(graph.node_label)[node] for node in order)
     shuffled = one_graph(13, place[graph.edges].tolist(), node_label=labels, smiles=(ASPIRIN,))[0]
-    molecule = molecule_of(shuffled)
-    assert molecule is not None
+    molecule = sure(molecule_of(shuffled))
     assert [atom.GetSymbol().upper() for atom in molecule.GetAtoms()] == [
         label.partition("|")[0].upper() for label in labels
     ]
@@ -175,8 +172,7 @@ def test_a_molecule_is_turned_and_folded_but_never_mirrored(smiles: str) -> None
 
     graph = from_smiles([smiles])[0]
     placed = positions(graph)
-    molecule = molecule_of(graph)
-    assert molecule is not None
+    molecule = sure(molecule_of(graph))
     shape = Chem.Conformer(graph.n_nodes)
     for atom, (x, y) in enumerate(placed.tolist()):
         shape.SetAtomPosition(atom, Point3D(x, y, 0.0))

@@ -16,7 +16,7 @@ from egocnn.show.drawing import draw
 from egocnn.show.drawing.layout import depiction, molecule_of
 from egocnn.show.drawing.molecules import CONTOUR, TENTHS, line_work
 from egocnn.show.drawing.picture import AGAINST, FOR, INK, WHITE, channels, mix
-from tests.support.samples import one_graph
+from tests.support.samples import one_graph, sure
 
 SVG = "{http://www.w3.org/2000/svg}"
 STRONGEST = 0.75
@@ -66,8 +66,7 @@ def test_tints_lie_beneath_the_atoms_they_belong_to() -> None:
 def test_a_molecule_with_nodes_in_another_order_tints_the_right_atom() -> None:
     collection = read("compounds:alcohols")
     graph = next(one for one in collection if one.node_label and "O" in one.node_label and one.n_nodes < 40)
-    assert graph.node_label is not None
-    oxygen = graph.node_label.index("O")
+    oxygen = sure(graph.node_label).index("O")
     svg = draw(graph, np.eye(graph.n_nodes)[oxygen], np.zeros(len(graph.edges)))
     ((_, x, y, _),) = discs(svg)
     assert np.linalg.norm(middle(letters(svg, oxygen)[0]) - [x, y]) < 5

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from egocnn.data.arrays import Floats
-from egocnn.show.drawing.picture import AGAINST, FAINT, FOR, GREY, NEUTRAL, WHITE, channels, mix, signed
+from egocnn.show.drawing.picture import AGAINST, FAINT, FOR, GREY, WHITE, channels, mix
 
 # what is left of red, green and blue light (linear) at full severity, as Machado, Oliveira and Fernandes (2009) give it
 VISION = {
@@ -41,13 +41,3 @@ def test_what_counts_stands_out_from_what_recedes(vision: str, colour: str) -> N
 
 def test_red_and_green_would_not_have_done() -> None:
     assert np.linalg.norm(seen("#bb0000", "deuteranopia") - seen("#447700", "deuteranopia")) < 20
-
-
-def test_mixing_runs_from_one_colour_to_the_other_and_no_further() -> None:
-    assert mix(WHITE, FOR, 0) == WHITE
-    assert mix(WHITE, FOR, 1) == FOR == mix(WHITE, FOR, 7)
-    assert mix("#000000", "#ffffff", 0.5) == "#808080"
-
-
-def test_the_sign_gives_the_colour() -> None:
-    assert [signed(value) for value in (0.1, -3, 0)] == [FOR, AGAINST, NEUTRAL]

@@ -1,6 +1,5 @@
 """The folder that tells people and machines about patterns."""
 
-import csv
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +10,7 @@ from egocnn.explain.patterns import Pattern, find_patterns
 from egocnn.show.patterns.page import write_patterns
 from tests.explain.patterns.made_up_structures import molecules
 from tests.show.report.test_report_page import Elements
+from tests.support.commands import rows
 from tests.support.tiny import contents
 
 pytest.importorskip("rdkit")
@@ -31,9 +31,7 @@ def test_the_folder_holds_the_page_the_tables_and_the_drawings(tmp_path: Path, p
     assert page == tmp_path / "index.html"
     plain = json.loads((tmp_path / "patterns.json").read_text(encoding="utf-8"))
     assert [p["name"] for p in plain["patterns"]] == [p.name for p in patterns]
-    with (tmp_path / "patterns.csv").open(encoding="utf-8", newline="") as opened:
-        rows = list(csv.DictReader(opened))
-    assert [int(row["in_class"]) for row in rows] == [p.in_class for p in patterns]
+    assert [int(row["in_class"]) for row in rows(tmp_path / "patterns.csv")] == [p.in_class for p in patterns]
     figures = sorted(path.name for path in (tmp_path / "figures").iterdir())
     assert figures == sorted(f"pattern-{n + 1}.svg" for n in range(len(patterns)))
 

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from egocnn.explain.structure import CriticalStructure
-from egocnn.show.report import summarise, write_report
+from egocnn.show.report import summarise
+from tests.show.report.made_up import written
 from tests.show.watching import Watch
 
 
@@ -21,7 +22,7 @@ def show(browser: Any, tmp_path: Path) -> Iterator[Callable[..., Any]]:
         """``place`` goes behind the address; ``parts`` and ``about`` are for the report, all else is for the page."""
         parts, about = given.pop("parts", None), given.pop("about", {})
         facts = summarise(structures, parts=parts, **about)
-        path = write_report(structures, tmp_path, summary=facts, parts=parts)
+        path = written(structures, tmp_path, facts, parts)
         page = browser.new_page(**{"viewport": {"width": 1200, "height": 800}} | given)
         watch.add(page)
         pages.append(page)

@@ -1,6 +1,7 @@
 """Structures with importances out of thin air: smooth over the graph, the same for the same seed."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -8,6 +9,9 @@ import numpy as np
 from egocnn.data.graphs import Graph, Graphs
 from egocnn.data.sources.smiles import from_smiles
 from egocnn.explain.structure import CriticalStructure, Fidelity, Trace
+from egocnn.files import write_text
+from egocnn.show.report import Summary, summarise
+from egocnn.show.report.page import encode, page
 
 DRUGS = (
     "CC(=O)Oc1ccccc1C(=O)O",
@@ -30,6 +34,17 @@ def drugs(count: int = len(DRUGS), names: Sequence[str] | None = None) -> Graphs
     smiles = [DRUGS[i % len(DRUGS)] for i in range(count)]
     targets = ["toxic" if i % 3 == 0 else "harmless" for i in range(count)]
     return from_smiles(smiles, targets, names or [f"drug {i}" for i in range(count)])
+
+
+def written(
+    given: Sequence[CriticalStructure],
+    folder: Path,
+    summary: Summary | None = None,
+    parts: dict[str, str] | None = None,
+) -> Path:
+    """The page of these structures, in a file of the folder."""
+    write_text(path := folder / "index.html", page(encode(given, summary or summarise(given), parts)))
+    return path
 
 
 def structure(graph: Graph, *, seed: int = 0, rows: int = 5, **changes: Any) -> CriticalStructure:

@@ -5,6 +5,7 @@ import signal
 import socket
 import subprocess
 import sys
+import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -17,7 +18,8 @@ import pytest
 
 from tests.show.serve.models import classifier
 from tests.show.serve.stubs import until
-from tests.support.commands import check_refused, runner
+from tests.support.commands import Run, check_refused
+from tests.support.samples import sure
 
 
 @pytest.fixture(scope="module")
@@ -27,16 +29,19 @@ def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_the_command_serves_a_run_until_it_is_stopped(run_folder: Path) -> None:
+def test_the_command_serves_a_run_to_those_with_the_token_until_it_is_stopped(run_folder: Path) -> None:
     words = [sys.executable, "-m", "egocnn", "serve", str(run_folder), "--port", "0", "--workers", "1", "--json"]
+    words += ["--token", "secret"]
     server = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
-        assert server.stdout is not None
-        told = json.loads(server.stdout.readline())
+        told = json.loads(sure(server.stdout).readline())
         assert told["address"].startswith("http://127.0.0.1:")
         asked = urllib.request.Request(
             f"{told['address']}/explain", json.dumps({"smiles": "CCO"}).encode(), {"content-type": "application/json"}
         )
+        with pytest.raises(urllib.error.HTTPError, match="401"):
+            urllib.request.urlopen(asked, timeout=600)
+        asked.add_header("authorization", "Bearer secret")
         with urllib.request.urlopen(asked, timeout=600) as response:
             (answer,) = json.load(response)["answers"]
         assert answer["predicted"] in ("alcohol", "other")
@@ -48,9 +53,8 @@ def test_the_command_serves_a_run_until_it_is_stopped(run_folder: Path) -> None:
 
 
 def test_what_cannot_be_served_is_refused_in_one_line(
-    run_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    run_folder: Path, tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run = runner(capsys)
     check_refused(run, "not a run folder", "serve", tmp_path, "--workers", "1")
     check_refused(run, "port must be 0 to 65535", "serve", run_folder, "--port", "99999")
     check_refused(run, "workers must be at least 1", "serve", run_folder, "--workers", "0")
@@ -88,8 +92,7 @@ def stubbed(finish: int) -> Iterator[tuple[subprocess.Popen[str], str]]:
     words = [sys.executable, "-c", SCRIPT, str(finish)]
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as server:
         try:
-            assert server.stdout is not None
-            yield server, server.stdout.readline().strip()
+            yield server, sure(server.stdout).readline().strip()
         finally:
             server.kill()
 

@@ -155,14 +155,14 @@ def test_the_system_ends_a_worker_that_hangs_where_no_server_does() -> None:
 
 
 def test_a_worker_that_has_grown_is_replaced_after_its_answer() -> None:
-    model = SimpleNamespace(about=lambda: ABOUT, answer=lambda jobs, deliver, _: deliver(jobs[0], [{"process": 1}]))
+    model = SimpleNamespace(about=lambda: ABOUT, answer=lambda jobs, _: [(jobs[0], [{"process": 1}])])
     with pool_of(lambda: in_thread(model, most_growth=-(1 << 60))) as (pool, started):
         assert [ask(pool, "C") for _ in range(3)] == [1] * 3
         until(lambda: len(started) == 4)
 
 
 def test_an_answer_that_json_cannot_hold_is_a_defect_for_which_nobody_waits() -> None:
-    model = SimpleNamespace(about=lambda: ABOUT, answer=lambda jobs, deliver, _: deliver(jobs[0], [float("nan")]))
+    model = SimpleNamespace(about=lambda: ABOUT, answer=lambda jobs, _: [(jobs[0], [float("nan")])])
     with pool_of(lambda: in_thread(model)) as (pool, _), pytest.raises(RuntimeError, match="JSON compliant"):
         ask(pool, "C")
 
@@ -170,11 +170,11 @@ def test_an_answer_that_json_cannot_hold_is_a_defect_for_which_nobody_waits() ->
 def test_what_takes_too_much_memory_is_refused_and_its_worker_replaced() -> None:
     asked: list[str] = []
 
-    def answer(jobs: Any, deliver: Any, _: bytes) -> None:
+    def answer(jobs: Any, _: bytes) -> Iterator[tuple[Any, Any]]:
         asked.extend(jobs[0].lines)
         if jobs[0].lines == ("big",):
             raise MemoryError
-        deliver(jobs[0], [{"process": len(asked)}])
+        yield jobs[0], [{"process": len(asked)}]
 
     with pool_of(lambda: in_thread(SimpleNamespace(about=lambda: ABOUT, answer=answer))) as (pool, started):
         assert ask(pool, "C") == 1
@@ -237,15 +237,14 @@ class Echo(Worker):
     def is_alive(self) -> bool:
         return True
 
-    def ask(self, request: Any, *more: Any) -> bool:
-        take: Callable[[Any, bytes], None] = more[-1]
+    def ask(self, request: Any, *_: Any) -> Iterator[tuple[Any, bytes]]:
         self.batches.append(request["jobs"])
         self.go.wait(60)
         for number, job in enumerate(request["jobs"]):
             if job["lines"] == ("bad",):
                 raise LostError("broken") if job["fidelity"] else ValueError("broken")
-            take({"job": number}, " ".join(job["lines"]).encode())
-        return True
+            yield {"job": number}, " ".join(job["lines"]).encode()
+        yield {"done": True, "retire": False}, b""
 
     def end(self) -> None: ...
 
