@@ -1,4 +1,4 @@
-"""python -m lab truths make | halves | rules | choices | score: tasks of known truth, written, halved, and scored."""
+"""python -m lab truths make | halves | rules | choices | ceilings | score: tasks of known truth, halved and scored."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from lab.record import RESULTS, circumstances
 HALVES = RESULTS / "truths_halves.json"
 RULES = RESULTS / "truths_rules.json"
 CHOICES = RESULTS / "truths_choices.json"
+CEILINGS = RESULTS / "truths_ceilings.json"
 
 
 def main(words: Sequence[str]) -> None:
@@ -59,6 +60,10 @@ def _parser() -> argparse.ArgumentParser:
     choices.add_argument("--jobs", type=int, default=1, metavar="N", help="processes that explain [%(default)s]")
     choices.add_argument("-o", "--out", type=Path, default=CHOICES, metavar="FILE", help="the JSON [%(default)s]")
     choices.set_defaults(run=_choices)
+    ceilings = parts.add_parser("ceilings", help="how high Kendall's tau of known contributions can get")
+    ceilings.add_argument("--tasks", type=Path, required=True, metavar="FOLDER", help="what make wrote")
+    ceilings.add_argument("-o", "--out", type=Path, default=CEILINGS, metavar="FILE", help="the JSON [%(default)s]")
+    ceilings.set_defaults(run=_ceilings)
     return parser
 
 
@@ -112,4 +117,11 @@ def _choices(options: argparse.Namespace, command: str) -> None:
 
     more = {"device": options.device, "jobs": options.jobs, "command": command}
     score_choices(options.tasks, options.out, work=options.work or WORK, say=print, **more)
+    print(options.out)
+
+
+def _ceilings(options: argparse.Namespace, command: str) -> None:
+    from lab.truths.suite.scoring.ceilings import score_ceilings
+
+    score_ceilings(options.tasks, options.out, command=command)
     print(options.out)
