@@ -28,6 +28,7 @@ Precision = Literal["auto", "float32", "bfloat16"]
 Technique = Literal["contributions", "relevance", "paper", "grad-cam", "gradient", "integrated-gradients", "occlusion"]
 Selection = Literal["connected", "threshold", "top", "smallest"]
 Auto = Literal["auto"]
+ALL = "all"  # the target that stands for all columns of a table that could be one
 IF_THERE = "…"  # the last of the names of several targets where those that a source does not have do not count
 
 LARGEST_RATE = 1e30  # Of a learning rate: beyond, a step does not fit into the 32 bits of the weights.
@@ -65,7 +66,8 @@ class ReadConfig:
 
     smiles: str | None = None  #: Column with SMILES (a CSV; default: the column called smiles).
     target: str | None = None
-    """Column or field to predict, or several: A,B,C (default: the one called target, label, class or y)."""
+    """Column or field to predict, or several: A,B,C, or all that could be (default: that called target, label, class
+    or y)."""
     name: str | None = None
     """Column or field with the graphs' names (default: the one called name or id, else row numbers)."""
     split: str | None = None

@@ -43,13 +43,16 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def replacing_in(folder: Path, *, first: str, last: str) -> Iterator[Path]:
+def replacing_in(folder: Path, *, first: str, last: str, patterns: Sequence[str] = ()) -> Iterator[Path]:
     """Yield a temporary folder; on success the files in it take the places of those of the same names in ``folder``.
-    Until then nothing in ``folder`` changes. The files ``first`` and ``last`` go before and after all others."""
+    Until then nothing in ``folder`` changes. The files ``first`` and ``last`` go before and after all others; what an
+    earlier writer left by a name that one of the patterns matches, and this one did not write again, is removed."""
     folder.mkdir(parents=True, exist_ok=True)
     with scratch(folder / STAGE, folder) as (_, temporary):
         yield temporary
-        new = (file.relative_to(temporary) for file in temporary.rglob("*") if file.is_file())
+        new = [file.relative_to(temporary) for file in temporary.rglob("*") if file.is_file()]
+        for old in {file.relative_to(folder) for each in patterns for file in folder.glob(each)}.difference(new):
+            remove(folder / old)
         for file in sorted(new, key=lambda file: (str(file) != first, str(file) == last, file)):
             (folder / file.parent).mkdir(parents=True, exist_ok=True)
             (temporary / file).replace(folder / file)

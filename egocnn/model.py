@@ -264,12 +264,12 @@ def mean_output(outputs: NDArray[np.float32]) -> NDArray[np.float32]:
     return np.asarray(outputs.mean(axis=0))
 
 
-def check_finite(outputs: NDArray[Any], names: Sequence[str]) -> None:
-    """Refuse outputs (G, C) that are not numbers any more, by the name of the first such graph."""
+def check_finite(outputs: NDArray[Any], names: Sequence[str] | None = None) -> None:
+    """Refuse outputs (G, C) that are not numbers any more, by the name, or else the number, of the first such graph."""
     wrong = np.flatnonzero(~np.isfinite(outputs).all(axis=1))
     if len(wrong):
         what = "what the network computes from it is not a finite number; its weights or attributes are too large"
-        raise DataError(f"graph {names[int(wrong[0])]!r}: {what}")
+        raise DataError(f"graph {int(wrong[0]) if names is None else repr(names[int(wrong[0])])}: {what}")
 
 
 def read_config(folder: Path) -> dict[str, Any]:

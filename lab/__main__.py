@@ -21,7 +21,9 @@ CPU = ("cpu_step", "explain_speed", "networks", "prepare", "read_collab", "serve
 SCRIPTS = {
     **dict.fromkeys((*CPU, "two_processes"), "cpu"),
     **dict.fromkeys(("device_agreement", "engine_agreement", "explain_agreement"), "agreement"),
-    **dict.fromkeys(("huge_graphs", "kills", "large_graph", "large_store", "out_of_memory"), "limits"),
+    **dict.fromkeys(
+        ("huge_graphs", "kills", "large_graph", "large_store", "out_of_memory", "shard_kills", "shard_memory"), "limits"
+    ),
     "preset_search": "search",
     "real_structures": "real",
 }

@@ -15,7 +15,6 @@ Bools: TypeAlias = NDArray[np.bool_]
 Words: TypeAlias = NDArray[np.uint64]
 LARGEST = float(np.finfo(np.float32).max)  # the largest number that networks compute with
 ENTRIES_AT_ONCE = 1 << 16  # entries of adjacency rows handed out together: few enough for the processor's cache
-FEW = 1 << 11  # up to so many numbers are sorted as fast by comparing them
 # the numbers of splitmix64: what is added, the shifts and factors, the last shift
 MIX_START = np.uint64(0x9E3779B97F4A7C15)
 MIX_STEPS = ((np.uint64(30), np.uint64(0xBF58476D1CE4E5B9)), (np.uint64(27), np.uint64(0x94D049BB133111EB)))
@@ -38,16 +37,6 @@ def starts(values: NDArray[Any]) -> Ints:
     return np.concatenate([np.zeros(1, np.int64), np.flatnonzero(values[1:] != values[:-1]) + 1])[: len(values)]
 
 
-def stable_order(values: Ints) -> Ints:
-    """Positions of numbers, none negative, in ascending order; equals keep theirs. numpy sorts 16-bit numbers by radix:
-    by the lower such digit and then by the higher is faster than to compare; with more digits it is not."""
-    highest = int(values.max(initial=0))
-    if len(values) < FEW or highest >= 1 << 32:
-        return np.argsort(values, kind="stable")
-    by = np.argsort(values.astype(np.uint16), kind="stable")  # keeps the lower 16 bits
-    return by if highest < 1 << 16 else by[np.argsort((values >> 16).astype(np.uint16)[by], kind="stable")]
-
-
 def row_portions(pointer: Ints) -> Iterator[tuple[slice, slice]]:
     """Consecutive rows, cut where their entries reach a bound: the rows and their entries, as slices."""
     bounds = np.arange(ENTRIES_AT_ONCE, int(pointer[-1]), ENTRIES_AT_ONCE)
@@ -61,7 +50,7 @@ def equal_rows(pointer: Ints) -> Iterator[tuple[Ints, Ints]]:
     """Rows of equal length together: their numbers (n) and their entries (n, length), a portion at a time; no empty
     ones. To sort each row of such a matrix is far cheaper than to sort all entries by row first."""
     lengths = np.diff(pointer)
-    rows, of_length = stable_order(lengths), np.bincount(lengths, minlength=1)
+    rows, of_length = np.argsort(lengths, kind="stable"), np.bincount(lengths, minlength=1)
     first = pointers(of_length)
     for length in np.flatnonzero(of_length[1:]) + 1:
         alike = rows[first[length] : first[length + 1]]
@@ -76,17 +65,9 @@ def positions(which: Any, length: int) -> Ints:
     if isinstance(which, slice):
         return np.arange(*which.indices(length))
     chosen = np.asarray(which)
-    if chosen.dtype == bool:
-        if chosen.shape != (length,):
-            raise IndexError(f"a mask of {chosen.size} for a collection of {length}")
-        return np.flatnonzero(chosen)
-    if chosen.size == 0:
-        return np.zeros(0, np.int64)
-    if chosen.ndim != 1 or not np.issubdtype(chosen.dtype, np.integer):
+    if chosen.ndim != 1:
         raise IndexError("graphs are chosen by a number, a slice, a mask or a list of whole numbers")
-    if chosen.min() < -length or chosen.max() >= length:
-        raise IndexError(f"graphs {chosen.min()} to {chosen.max()} of a collection of {length}")
-    return chosen.astype(np.int64) % length
+    return np.asarray(np.arange(length)[chosen if chosen.size else chosen.astype(np.int64)])
 
 
 def mix(values: Words) -> Words:
@@ -131,7 +112,7 @@ def build_adjacency(edges: Ints, n_nodes: int) -> tuple[Ints, Ints, Ints]:
         key = key[source]
     low, high = (ends.astype(np.int32) for ends in np.divmod(key, max(n_nodes, 1)))
     proper = np.flatnonzero(low != high)
-    mirrored = proper[stable_order(high[proper])]  # sorted by (high, low), as key was by (low, high)
+    mirrored = proper[np.argsort(high[proper], kind="stable")]  # sorted by (high, low), as key was by (low, high)
     # a row lists its smaller neighbours first (the mirrored entries), then itself and the greater ones
     smaller = np.bincount(high[proper], minlength=n_nodes)
     greater = np.bincount(low, minlength=n_nodes)

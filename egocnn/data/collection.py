@@ -70,7 +70,8 @@ def scaffold_groups(collection: Collection) -> Ints:
     chem = optional("rdkit.Chem", "molecules")
     scaffold = optional("rdkit.Chem.Scaffolds.MurckoScaffold", "molecules").MurckoScaffoldSmiles
     molecules = (chem.MolFromSmiles(text) for graphs in collection.portions() for text in graphs.smiles or ())
-    scaffolds = [scaffold(mol=molecule) for molecule in molecules if molecule is not None]
+    with optional("rdkit.rdBase", "molecules").BlockLogs():  # what it remarks was left out when they were read, too
+        scaffolds = [scaffold(mol=molecule) for molecule in molecules if molecule is not None]
     rule(len(scaffolds) == len(collection), "a split by scaffold needs molecules, and not all graphs have SMILES")
     return np.unique(scaffolds, return_inverse=True)[1]
 

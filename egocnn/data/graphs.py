@@ -26,7 +26,7 @@ from egocnn.data.schema import Graph as Graph
 from egocnn.data.sources.text import short
 from egocnn.data.subgraphs import choose_graphs, join, renamed, single
 from egocnn.errors import DataError
-from egocnn.files import replacing
+from egocnn.files import regular, replacing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -342,7 +342,7 @@ class Graphs(FlatGraphs):
         Raises:
             DataError: the file is missing, damaged, or something else."""
         try:
-            arrays = load_file(path)
+            arrays = load_file(regular(Path(path)))
             texts = json.loads(arrays.pop("texts").tobytes())
             columns: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in texts.items()}
             columns["targets"] = tuple((name, tuple(classes)) for name, classes in columns.get("targets", ()))

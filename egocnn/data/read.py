@@ -11,17 +11,18 @@ from typing import Any
 
 import numpy as np
 
-from egocnn.config import ReadConfig, split_names
+from egocnn.config import ALL, ReadConfig, split_names
 from egocnn.data.generated import read_compounds
 from egocnn.data.graphs import Graph, Graphs
 from egocnn.data.schema import rule
 from egocnn.data.sources.builder import GraphFields, choose_targets, sort_names
-from egocnn.data.sources.jsonlines import JSON_SUFFIXES, json_records
+from egocnn.data.sources.columns import all_targets
+from egocnn.data.sources.jsonlines import JSON_SUFFIXES, json_records, json_rows
 from egocnn.data.sources.networkx import GRAPH_SUFFIXES, from_networkx, read_graph_files
 from egocnn.data.sources.pyg import from_pyg, plain_fields
 from egocnn.data.sources.records import GraphRecord, assemble, collect
-from egocnn.data.sources.smiles import frame_target, from_frame, from_smiles, is_molecule, smiles_records
-from egocnn.data.sources.text import TABLE_SUFFIXES, one_line, short, suffix_of
+from egocnn.data.sources.smiles import frame_rows, frame_target, from_frame, from_smiles, is_molecule, smiles_records
+from egocnn.data.sources.text import TABLE_SUFFIXES, one_line, short, suffix_of, table_rows
 from egocnn.data.sources.tu import fetch_set, read_tu
 from egocnn.data.store import GraphColumns, Store, is_store
 from egocnn.errors import DataError, MissingExtraError
@@ -90,6 +91,7 @@ def read(source: Any, config: ReadConfig | None = None, **options: Any) -> Graph
     if isinstance(source, Graphs):
         return source
     try:
+        settings = with_named_targets(source, settings)
         if isinstance(source, (str, Path)):
             return _read_named(source, settings)
         return _from_objects(source, settings)
@@ -97,6 +99,21 @@ def read(source: Any, config: ReadConfig | None = None, **options: Any) -> Graph
         # the last look at a message before it reaches a terminal: no text from the data may command that
         error.args = (one_line(str(error)),)
         raise
+
+
+def with_named_targets(source: Any, config: ReadConfig) -> ReadConfig:
+    """The settings, with all columns of a table or fields of JSON lines that could be targets in place of ``all``."""
+    if config.target != ALL:
+        return config
+    if _is_frame(source):
+        return replace(config, target=all_targets(frame_rows(source), config, "DataFrame"))
+    path = Path(source) if isinstance(source, (str, Path)) else Path()
+    if is_store(path):  # whose targets were chosen when it was written
+        return replace(config, target=None)
+    is_rows = path.is_file() and suffix_of(path) in (*TABLE_SUFFIXES, *JSON_SUFFIXES)
+    rule(is_rows, "target=all names the columns of a table or the fields of JSON lines; here name the target itself")
+    rows = table_rows(path) if suffix_of(path) in TABLE_SUFFIXES else (row for _, row, _ in json_rows(path))
+    return replace(config, target=all_targets(rows, config, path.name))
 
 
 def _read_named(given: str | Path, config: ReadConfig) -> Graphs:

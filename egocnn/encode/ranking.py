@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from egocnn.data.arrays import Ints, equal_rows, stable_order, starts
+from egocnn.data.arrays import Ints, equal_rows, starts
 from egocnn.data.graphs import Graphs
 from egocnn.data.read import read
 from egocnn.encode.colours import COUNTED_ROUNDS, Colours, stable_colours, wl_rounds
@@ -100,7 +100,8 @@ class Ranking:
         stable = stable_colours(graphs, colour, most=MOST_ROUNDS)
         tier, sizes = _part_tiers(tier, stable, stable[:0], tier[:0])  # never counted: all are as rare
         is_tied = len(sizes) < graphs.n_nodes
-        nodes = stable_order(settle(graphs, stable, tier, most_rounds=MOST_ROUNDS) if is_tied else tier)
+        settled = settle(graphs, stable, tier, most_rounds=MOST_ROUNDS) if is_tied else tier
+        nodes = np.argsort(settled, kind="stable")
         place = np.empty_like(nodes)
         place[nodes] = np.arange(len(nodes))
         return Order(nodes, place, tier)
@@ -130,7 +131,8 @@ def _part_tiers(tier: Ints, colour: Colours, seen: Colours, counts: Ints) -> tup
     if len(seen):
         at = np.minimum(np.searchsorted(seen, ordered[first]), len(seen) - 1)
         rarity = np.where(seen[at] == ordered[first], counts[at], 0)
-    by = stable_order(tier[nodes[first]] * (rarity.max(initial=0) + 1) + rarity)  # the colours ascend already
+    # stable: the colours ascend already
+    by = np.argsort(tier[nodes[first]] * (rarity.max(initial=0) + 1) + rarity, kind="stable")
     before = np.empty_like(sizes)
     before[by] = np.cumsum(sizes[by]) - sizes[by]
     parted = np.empty_like(tier)

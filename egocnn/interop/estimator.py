@@ -16,7 +16,7 @@ from torch import nn
 import egocnn.config as config
 from egocnn.config import ExplainConfig, ModelConfig, ReadConfig, TrainConfig, field_help
 from egocnn.data.graphs import Graphs
-from egocnn.data.read import read, targets_inside
+from egocnn.data.read import read, targets_inside, with_named_targets
 from egocnn.encode.familiar import check_familiar
 from egocnn.errors import DataError
 from egocnn.explain import AttentionHead, explain, fit_attention, load_attention, save_attention
@@ -118,8 +118,8 @@ class Estimator(BaseEstimator):
         if isinstance(y, str):
             reading, y = {**reading, "target": y}, None
         task = "regression" if y is None and self._kind == "value" else "auto"
-        how = ReadConfig(**{"task": task, **reading})
         source = list(graphs) if isinstance(graphs, Iterator) else graphs
+        how = with_named_targets(source, ReadConfig(**{"task": task, **reading}))
         graphs = read(source, how)
         is_typed = y is None and not isinstance(source, (str, Path, Graphs))
         column: Any = targets_inside(source, how) if is_typed else None

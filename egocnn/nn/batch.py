@@ -49,25 +49,50 @@ class Places:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Batch:
-    """B graphs with N nodes in all, as the network reads them."""
+class Layout:
+    """What batches of every layout know of B graphs with N nodes in all, and do alike; of R networks with a leading
+    axis R, where padding fills up the nodes of each to the same N."""
 
-    neighbours: Neighbours  # ranked neighbours (N, W): as many as the widest of the layers or Patchy-San reads
-    bags: Bags
-    node_label: Tensor  # (N) label numbers of the training graphs; -1: unseen, or graphs without labels
+    node_label: Tensor  # (N) label numbers of the training graphs; -1: unseen, padding, or graphs without labels
     attributes: Tensor  # (N, A), standardised; A may be 0
     place: Tensor  # (N) where each node stands in the ranking of its own graph
-    graph_of: Tensor  # (N)
-    node_counts: Tensor  # (B)
+    graph_of: Tensor  # (N); B for padding
+    node_counts: Tensor  # (B); of R networks (R, B + 1), the padding last
     target: Tensor | None  # (B) class numbers, or values
     inputs: Tensor | None = None  # (N, columns) added to counts of inputs, if labels and attributes do not say it
     presence: Tensor | None = None  # (N) how far each node is there, from 0 to 1; None: all of them are
     kinds: tuple[Tensor, ...] = ()  # (N) the row of each node in every layer; empty: each has its own
-    between: tuple[Neighbours, ...] = ()  # then: from the rows of each layer to those of the next; bags: of layer 0
     _ranked: dict[int, Neighbours] = field(default_factory=dict, init=False, repr=False)
 
     def __len__(self) -> int:
         return len(self.node_counts)
+
+    @property
+    def keeps_layers(self) -> bool:
+        """Whether there is memory to hold what every layer makes of the nodes."""
+        return True
+
+    def at_presence(self, presence: Tensor) -> Self:
+        """The same graphs with nodes that are present to a degree (N), which multiplies what is read of them."""
+        return replace(self, presence=presence, attributes=self.attributes * presence[..., None])
+
+    def first_ranked(self, h: Tensor, nodes: int) -> Tensor:
+        """(N, D) -> (B, nodes D): the nodes of every graph that are ranked first, end to end"""
+        return first_of_each(h, self.place, self.graph_of, len(self), nodes)
+
+    def inputs_of(self, columns: int) -> Tensor:
+        """(N, columns) what nodes add to the counts of the inputs"""
+        inputs = counted(self.node_label, self.attributes, columns) if self.inputs is None else self.inputs
+        return inputs if self.presence is None else inputs * self.presence[..., None].to(inputs)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Batch(Layout):
+    """B graphs with N nodes in all, as the network reads them."""
+
+    neighbours: Neighbours  # ranked neighbours (N, W): as many as the widest of the layers or Patchy-San reads
+    bags: Bags
+    between: tuple[Neighbours, ...] = ()  # given kinds: from the rows of each layer to the next; bags: of layer 0
 
     def to(self, device: torch.device | str) -> Self:
         """A copy on the device."""
@@ -81,11 +106,6 @@ class Batch:
         return replace(self, neighbours=ranked, bags=replace(self.bags, **moved(self.bags)), **own)
 
     @property
-    def keeps_layers(self) -> bool:
-        """Whether there is memory to hold what every layer makes of the nodes."""
-        return True
-
-    @property
     def nodes(self) -> Rows:
         """How norms and dropout treat the rows of nodes."""
         return PACKED if self.presence is None else PresentRows(self.presence)
@@ -94,10 +114,6 @@ class Batch:
     def graphs(self) -> Rows:
         """The same for the rows of graphs."""
         return PACKED
-
-    def at_presence(self, presence: Tensor) -> Self:
-        """The same graphs with nodes that are present to a degree (N), which multiplies what is read of them."""
-        return replace(self, presence=presence, attributes=self.attributes * presence[:, None])
 
     def ranked(self, k: int, layer: int = 1) -> Neighbours:
         """The first k neighbours of every node."""
@@ -145,15 +161,6 @@ class Batch:
     def pool(self, h: Tensor, kind: str) -> Tensor:
         """(N, D) -> (B, D for each kind): maximum, mean, sum or log over the nodes of a graph; kinds are joined by +"""
         return pool(h, self.graph_of, self.node_counts, kind, self.presence)
-
-    def first_ranked(self, h: Tensor, nodes: int) -> Tensor:
-        """(N, D) -> (B, nodes D): the nodes of every graph that are ranked first, end to end"""
-        return first_of_each(h, self.place, self.graph_of, len(self.node_counts), nodes)
-
-    def inputs_of(self, columns: int) -> Tensor:
-        """(N, columns) what nodes add to the counts of the inputs"""
-        inputs = counted(self.node_label, self.attributes, columns) if self.inputs is None else self.inputs
-        return inputs if self.presence is None else inputs * self.presence[:, None].to(inputs)
 
 
 def slots_of(rows: Tensor, slots: int, node_labels: int | Tensor, edge_labels: int | Tensor) -> tuple[Tensor, Tensor]:

@@ -13,6 +13,7 @@ from torch import Tensor
 SIGNS = ("out of memory", "can't allocate memory", "ALLOC_FAILED")
 T = TypeVar("T")
 log = logging.getLogger("egocnn")
+warn, inform = cache(log.warning), cache(log.info)  # each text once
 
 
 def is_out_of_memory(error: BaseException | None) -> bool:
@@ -35,15 +36,6 @@ def attempt(run: Callable[[], T]) -> T | None:
     gc.collect()
     torch.cuda.empty_cache()
     return None
-
-
-@cache
-def warn(text: str) -> None:
-    """Log a warning, each text once."""
-    log.warning(text)
-
-
-inform = cache(log.info)  # the same for what is no reason to worry
 
 
 def by_halves(run: Callable[[Tensor], T], chosen: Tensor) -> Iterator[T]:

@@ -14,14 +14,10 @@ NODES_AT_ONCE = 1 << 15  # Nodes per batch where nothing is learned: bounds the 
 FITS_THE_CACHE = 1 << 12  # Nodes that a CPU explains at once.
 
 
-def predict(network: EgoCNN, data: Batchable) -> Tensor:
-    """The network's outputs (G, C) for all graphs, in order; full precision, evaluation mode."""
-    return predict_each([network], data)[0]
-
-
 @torch.no_grad()
 def predict_each(networks: Sequence[EgoCNN], data: Batchable) -> Tensor:
-    """The outputs (R, G, C) of every network; each batch is cut once for all of them."""
+    """The outputs (R, G, C) of every network for all graphs, in order, in full precision and evaluation mode; each
+    batch is cut once for all of them."""
     for network in networks:
         network.eval()
 

@@ -2,21 +2,20 @@
 
 import copy
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, NamedTuple, Self
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from egocnn.errors import ConfigError
-from egocnn.nn.batch import slots_of
+from egocnn.nn.batch import Layout, slots_of
 from egocnn.nn.embed import PatchySan
 from egocnn.nn.engines import Neighbours
 from egocnn.nn.engines.dropout import Dropout
 from egocnn.nn.engines.operator import factor_type
 from egocnn.nn.engines.pool import pool
 from egocnn.nn.model import EgoCNN, Output
-from egocnn.nn.readout import counted, first_of_each
 from egocnn.nn.rows import Learning, PaddedRows
 
 ALIGNMENT = 8  # Numbers that the matrix units of a GPU read at once: Patchy-San's table gets rows to a multiple of it.
@@ -31,28 +30,19 @@ class StackedPatchShape(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class StackedBatch:
+class StackedBatch(Layout):
     """B graphs of every replica, padded to M nodes and E bag entries; see :mod:`egocnn.nn.batch` for the methods."""
 
+    target: Tensor  # (R, B)
     table: Tensor  # (R, M, K) ranked neighbours, counted in every replica by itself; -1 where absent
     present: Tensor  # (R, M) false for padding
     node: Tensor  # (R, M) its number in the collection that the batch was cut from; any for padding
     graph: Tensor  # (R, B) the same for graphs; any where no graph was chosen
-    graph_of: Tensor  # (R, M) in 0..B-1; B for padding
-    node_counts: Tensor  # (R, B + 1) nodes of every graph, and the padding
+    exists: Tensor  # (R, B) false where no graph was chosen
     rows: Tensor  # (R, E) rows of Patchy-San's table
     owner: Tensor  # (R, E) the node that sums up the row; M for padding
     weight: Tensor | None  # (R, E)
-    node_label: Tensor  # (R, M); -1 for padding, and for labels that are not known
-    attributes: Tensor  # (R, M, A), 0 for padding
-    rank: Tensor  # (R, M) where each node stands in the ranking of its own graph
-    exists: Tensor  # (R, B) false where no graph was chosen
-    target: Tensor  # (R, B)
     learning: Learning | None = None  # how norms and dropout treat the step; None in evaluation
-    presence: Tensor | None = None  # (R, M) how far each node is there, 0 for padding; None: all of them are
-    keeps_layers: ClassVar[bool] = True
-    kinds: tuple[Tensor, ...] = ()
-    _ranked: dict[int, Neighbours] = field(default_factory=dict, init=False, repr=False)
 
     def __len__(self) -> int:
         return self.exists.shape[1]
@@ -64,10 +54,6 @@ class StackedBatch:
     @property
     def graphs(self) -> PaddedRows:
         return PaddedRows(self.exists, None if self.learning is None else self.learning.of_graphs(self.exists))
-
-    def at_presence(self, presence: Tensor) -> Self:
-        """The same graphs with nodes that are present to a degree (R, M), 0 for padding."""
-        return replace(self, presence=presence, attributes=self.attributes * presence[..., None])
 
     def ranked(self, k: int, layer: int = 1) -> Neighbours:  # noqa: ARG002
         """The first k neighbours of every node."""
@@ -124,15 +110,6 @@ class StackedBatch:
     def pool(self, h: Tensor, kind: str) -> Tensor:
         """(R, M, D) -> (R, B, D for each kind)"""
         return pool(h, self.node_counts[:, :-1].contiguous(), self.graph_of, kind, self.presence)
-
-    def first_ranked(self, h: Tensor, nodes: int) -> Tensor:
-        """(R, M, D) -> (R, B, nodes D)"""
-        return first_of_each(h, self.rank, self.graph_of, self.exists.shape[1], nodes)
-
-    def inputs_of(self, columns: int) -> Tensor:
-        """(R, M, columns) what nodes add to the counts of the inputs"""
-        inputs = counted(self.node_label, self.attributes, columns)
-        return inputs if self.presence is None else inputs * self.presence[..., None].to(inputs)
 
 
 class StackedNetwork:
@@ -219,7 +196,10 @@ def check_stackable(networks: Sequence[EgoCNN]) -> None:
     for is_wrong, rule in (
         (first.custom_embedding, "a network with an embedding module of its own cannot"),
         (any(each.config != first.config for each in networks), "only networks of the same settings can"),
-        (len({each.out.out_features for each in networks}) > 1, "only networks with the same number of outputs can"),
+        (
+            len({(each.out.out_features, each.widths) for each in networks}) > 1,
+            "only networks with the same number of outputs can",
+        ),
     ):
         if is_wrong:
             raise ConfigError(f"{rule} be trained stacked")

@@ -1,8 +1,7 @@
-"""What is in a collection of graphs or in a table, and what is wrong with it: a plain record and advice."""
+"""What is in a collection of graphs, and what is wrong with it: a plain record and advice."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -11,15 +10,7 @@ from numpy.typing import NDArray
 from egocnn.data.arrays import Ints
 from egocnn.data.graphs import Graphs
 from egocnn.data.schema import PARTS
-from egocnn.data.sources.builder import MISSING, NAME_FIELDS, PART_WORDS, look_like_classes, number_of
-from egocnn.data.sources.smiles import OTHER_NAMES, parse_smiles
-from egocnn.data.sources.text import MOLECULE
 from egocnn.encode.colours import looks
-from egocnn.errors import DataError, MissingExtraError
-
-MOST_ROWS = 100_000  # Of a table, the rows from which its columns are told.
-TRIED = 20  # Values of a column that are parsed to tell whether they are SMILES.
-MOST_LISTED = 50  # More classes than these are texts.
 
 
 def describe(portions: Iterable[Graphs]) -> dict[str, Any]:
@@ -39,7 +30,8 @@ def describe(portions: Iterable[Graphs]) -> dict[str, Any]:
                 of_graphs[name].append(values)
     look, target, part = (np.concatenate(arrays) if arrays else None for arrays in of_graphs.values())
     assert look is not None
-    kind = "class" if graphs.is_classification else "value"
+    several = {n: (target[:, t], names) for t, (n, names) in enumerate(graphs.targets) if target is not None}
+    kind = "several" if several else "class" if graphs.class_names else "value"
     return {
         "graphs": count["graphs"],
         "classes": len(graphs.class_names),
@@ -52,11 +44,12 @@ def describe(portions: Iterable[Graphs]) -> dict[str, Any]:
         "max_degree": max_degree,
         "edge_weights": graphs.edge_weight is not None,
         "target": None if graphs.target is None else kind,
+        "targets": {name: _describe_target(*own) for name, own in several.items()},
         "class_counts": _count_values(target, graphs.class_names),
         "parts": _count_values(part, PARTS),
         "used": list(graphs.used),
         "left_out": list(graphs.left_out),
-        "problems": list(_problems(count, look, target, graphs)),
+        "problems": list(_problems(count, look, several if several else {"": (target, graphs.class_names)}, graphs)),
     }
 
 
@@ -64,63 +57,47 @@ def _count_values(numbers: NDArray[Any] | None, names: Sequence[str]) -> dict[st
     return {} if numbers is None else {name: int((numbers == i).sum()) for i, name in enumerate(names)}
 
 
-def _problems(count: Counter[str], look: Ints, target: NDArray[Any] | None, graphs: Graphs) -> Iterator[str]:
-    """``look`` and ``target``: of all portions; ``graphs``: one of them, for what they share"""
+def _describe_target(target: NDArray[Any], class_names: Sequence[str]) -> dict[str, Any]:
+    """One of several, as :func:`egocnn.data.sources.columns.describe_columns` tells it"""
+    own: dict[str, Any] = {"kind": "classes", "counts": _count_values(target, class_names)}
+    if not class_names:
+        own = {"kind": "values", "least": float(np.nanmin(target)), "most": float(np.nanmax(target))}
+    return {**own, "missing": int(np.isnan(target).sum())}
+
+
+def _problems(
+    count: Counter[str], look: Ints, targets: Mapping[str, tuple[NDArray[Any] | None, Sequence[str]]], graphs: Graphs
+) -> Iterator[str]:
+    """``look`` and ``targets``: of all portions; ``graphs``: one of them, for what they share"""
     if count["loops"]:
         yield f"{count['loops']} self-loops; they are read as adjacency of a node to itself, never as neighbours"
     if count["isolated"]:
         yield f"{count['isolated']} isolated nodes in {count['with_isolated']} graphs; no neighbour tells about them"
-    if target is None:
-        yield "no target: good for prediction only"
-    elif missing := int((target < 0 if graphs.is_classification else ~np.isfinite(target)).sum()):
-        yield f"{missing} graphs have no {'class' if graphs.is_classification else 'target value'}"
-    if target is not None and graphs.is_classification:
-        counts = np.bincount(target[target >= 0], minlength=len(graphs.class_names))
-        if len(counts) < 2:
-            yield "one class only: there is nothing to tell apart"
-        elif counts.min() * 10 < counts.max():
-            yield "classes are far from equal in size; accuracy misleads, consider --class-weights"
     # graphs that colours cannot tell apart: duplicates, at least to a model without cycles in its sight
     _, kind, number = np.unique(look, return_inverse=True, return_counts=True)
     if twins := int((number[kind] > 1).sum()):
         risk = "; a random split can put twins on both sides" if graphs.group is None else ""
         yield f"{twins} graphs have a twin that Weisfeiler-Lehman colours cannot tell from it{risk}"
-    if twins and target is not None and graphs.is_classification:
-        known = np.stack([kind, target])[:, target >= 0]
-        disagreeing = np.unique(known, axis=1).shape[1] - len(np.unique(known[0]))
-        if disagreeing > 0:
-            yield f"{disagreeing} such look-alikes have different classes: hardly any model gets all right"
+    for name, (target, class_names) in targets.items():
+        yield from (f"{name}: {text}" if name else text for text in _target_problems(target, class_names, kind))
 
 
-def describe_columns(rows: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-    """What every column of a table could be: its ``kind``, how many values are ``missing``, and what goes with it."""
-    first = [{name: value for name, value in row.items() if name != MOLECULE} for row in islice(rows, MOST_ROWS)]
-    names = dict.fromkeys(name for row in first for name in row)
-    several = {name: [str("" if row.get(name) is None else row[name]).strip() for row in first] for name in names}
-    return {name: _column(name, texts) for name, texts in several.items()}
-
-
-def _column(name: str, texts: Sequence[str]) -> dict[str, Any]:
-    known = [text for text in texts if text.lower() not in MISSING]
-    counts, is_word = Counter(known), bool(known) and look_like_classes(known)
-    numbers = [number for text in counts if (number := number_of(text)) is not None]
-    if {PART_WORDS.get(word, word) for word in map(str.lower, counts)} <= set(PARTS):
-        found: dict[str, Any] = {"kind": "split" if known else "empty", "counts": dict(counts)}
-    elif _are_smiles(name, list(counts)[:TRIED]):
-        found = {"kind": "SMILES"}
-    elif is_word and len(counts) <= min(MOST_LISTED, len(known) - 1):
-        found = {"kind": "classes", "counts": dict(counts.most_common())}
-    elif is_word or not numbers or (len(counts) == len(known) and name.lower().endswith(NAME_FIELDS)):
-        found = {"kind": "names" if len(counts) == len(known) else "texts", "different": len(counts)}
-    else:
-        found = {"kind": "values", "least": float(min(numbers)), "most": float(max(numbers))}
-    return {**found, "missing": len(texts) - len(known)}
-
-
-def _are_smiles(name: str, texts: Sequence[str]) -> bool:
-    """By the name of the column, or because RDKit parses them and most are too long for words."""
-    is_likely = name.lower() in OTHER_NAMES or 2 * sum(len(text) > 4 for text in texts) > len(texts)
-    try:
-        return "smiles" in name.lower() or (is_likely and all(map(parse_smiles, texts)))
-    except (DataError, MissingExtraError):
-        return False
+def _target_problems(target: NDArray[Any] | None, class_names: Sequence[str], kind: Ints) -> Iterator[str]:
+    """``kind``: (G) equal numbers where graphs look alike"""
+    if target is None:
+        yield "no target: good for prediction only"
+        return
+    is_known = target >= 0 if class_names else np.isfinite(target)
+    if missing := int((~is_known).sum()):
+        yield f"{missing} graphs have no {'class' if class_names else 'target value'}"
+    if not class_names:
+        return
+    known = np.stack([kind[is_known], target[is_known].astype(np.int64)])
+    counts = np.bincount(known[1], minlength=len(class_names))
+    if len(counts) < 2:
+        yield "one class only: there is nothing to tell apart"
+    elif counts.min() * 10 < counts.max():
+        yield "classes are far from equal in size; accuracy misleads, consider --class-weights"
+    disagreeing = np.unique(known, axis=1).shape[1] - len(np.unique(known[0]))
+    if disagreeing > 0:
+        yield f"{disagreeing} such look-alikes have different classes: hardly any model gets all right"

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtr, stdtrit  # Student's t: distribution and quantiles
 
-from egocnn.errors import ConfigError, DataError
+from egocnn.data.schema import rule
+from egocnn.errors import ConfigError
 
 CONFIDENCE = 0.95
 
@@ -51,8 +52,8 @@ def summarise(scores: Sequence[float], *, least: float = -math.inf, most: float 
 
 def corrected_t_test(one: Sequence[float], other: Sequence[float], *, test_over_train: float) -> PairedTest:
     """Compare two systems by fold; ``test_over_train``: graphs tested over graphs trained on, 1/9 for ten folds."""
-    if len(one) != len(other):
-        raise DataError(f"{len(one)} scores against {len(other)}: a paired test needs both systems on every fold")
+    needed = "a paired test needs both systems on every fold"
+    rule(len(one) == len(other), f"{len(one)} scores against {len(other)}: {needed}")
     if not 0 < test_over_train < math.inf:
         raise ConfigError(f"test_over_train must be above 0, got {test_over_train}")
     differences = _finite(np.asarray(one, np.float64) - np.asarray(other, np.float64))
@@ -66,10 +67,8 @@ def corrected_t_test(one: Sequence[float], other: Sequence[float], *, test_over_
 
 def _finite(scores: Sequence[float] | NDArray[np.float64]) -> NDArray[np.float64]:
     values = np.asarray(scores, dtype=np.float64)
-    if len(values) < 2:
-        raise DataError(f"{len(values)} score has no spread; at least 2 folds are needed")
-    if not np.isfinite(values).all():
-        raise DataError("a score is not finite")
+    rule(len(values) >= 2, f"{len(values)} score has no spread; at least 2 folds are needed")
+    rule(np.isfinite(values).all(), "a score is not finite")
     return values
 
 

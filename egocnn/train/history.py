@@ -4,6 +4,7 @@ one model have a history each; :func:`mean_history` is what they came to on the 
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
+from statistics import fmean
 from typing import Any
 
 from egocnn.config import TrainConfig
@@ -57,7 +58,7 @@ class History:
     def _merit(self, epoch: Epoch, window: int) -> tuple[float, float]:
         """Mean validation score of this epoch and those before it, then their mean loss negated: more is better"""
         last = self.epochs[max(0, epoch.epoch - window) : epoch.epoch]
-        return _mean(last, "validation_score"), -_mean(last, "validation_loss")
+        return fmean(own.validation_score for own in last), -fmean(own.validation_loss for own in last)
 
     @property
     def stale(self) -> int:
@@ -81,11 +82,6 @@ class History:
         return History(epochs, best, monitor=plain["monitor"])
 
 
-def _mean(epochs: Sequence[Epoch], name: str) -> float:
-    """Of a field; with fsum, since the same numbers in another order have the same mean"""
-    return math.fsum(getattr(epoch, name) for epoch in epochs) / len(epochs)
-
-
 def mean_history(histories: Sequence[History]) -> History:
     """What the networks of a model came to on the average; one that has stopped counts as it was last. The seconds of
     an epoch are those of all networks together."""
@@ -97,7 +93,7 @@ def mean_history(histories: Sequence[History]) -> History:
     for number in range(1, 1 + max(map(len, begun), default=0)):
         rows = [epochs[min(number, len(epochs)) - 1] for epochs in begun]
         running = [row for row in rows if row.epoch == number]
-        scores = {name: _mean(rows, name) for name in SCORES}
+        scores = {name: fmean(getattr(row, name) for row in rows) for name in SCORES}  # the same in any order
         seconds = math.fsum(row.seconds for row in running)
         mean.add(Epoch(epoch=number, learning_rate=running[0].learning_rate, seconds=seconds, **scores))
     return mean

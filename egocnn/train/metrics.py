@@ -18,7 +18,7 @@ from egocnn.data.graphs import Graphs
 from egocnn.errors import ConfigError, DataError
 from egocnn.nn.batch import Batchable
 from egocnn.nn.model import EgoCNN
-from egocnn.nn.predict import predict
+from egocnn.nn.predict import predict_each
 
 if TYPE_CHECKING:
     from egocnn.model import Model
@@ -164,7 +164,7 @@ def evaluate(
     """Loss and :func:`monitored` score in evaluation mode."""
     if data.target is None:
         raise DataError("these graphs have no target to compare with")
-    outputs = predict(network, data)
+    outputs = predict_each([network], data)[0]
     weights = weights.on(data.target) if isinstance(weights, SeveralTargets) else weights
     return loss_and_score([(outputs, data.target, loss_of(outputs, data.target, weights))], monitor)
 

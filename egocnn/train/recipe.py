@@ -56,7 +56,6 @@ from egocnn.train.validation import part_numbers, tell_look_alikes
 TRAINED = 4096  # Nodes of a huge graph that are learned from.
 WHOLE_BYTES = 1 << 25  # A store up to this size is read whole: all of it fits into any memory, and that is quicker.
 LEAST_VARIANCE = 1e-12  # Of a standardised value: also where graphs are predicted exactly, the logarithm is finite.
-NOT_STACKED = "several targets are trained by one process, not stacked; leave out --stack or torchrun"
 WORTH_WORKERS = 1 << 20  # Nodes and edges in all collections to be encoded that are worth starting processes for.
 
 Test = Callable[[], Tensor | None]  # Gives a model's outputs (R, T, C) for the test part, where there is one.
@@ -102,8 +101,6 @@ def learn(
     predictor = plan.build(seeds, embed=embed, embed_width=embed_width)
     if stack and current() is not None:
         raise ConfigError("a stack trains in one process; leave out either the stack or torchrun")
-    if predictor.targets and (stack or current() is not None):
-        raise ConfigError(NOT_STACKED)
     if stack:
         check_stackable(predictor.networks)
     if ready is not None:
@@ -155,7 +152,7 @@ def choose_engine(members: Sequence[Member], train: TrainConfig, *, stack: bool 
     free = free_megabytes(choose_device(train.device))  # of a GPU
     if stack is None and free is not None:
         parts = {id(part): part for member in members for part in (member.train, member.validation)}
-        # a module in place of the node embedding may do what cannot be recorded
+        # a module in place of the node embedding may do what cannot be recorded; several targets were not tried yet
         is_plain = any(member.network.custom_embedding or member.network.widths for member in members)
         stack = not is_plain and sum(part.megabytes for part in parts.values()) < free
     return "recorded" if stack else "plain"

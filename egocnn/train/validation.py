@@ -42,8 +42,11 @@ def part_numbers(graphs: Graphs, config: TrainConfig) -> tuple[Ints, Ints]:
     return learned[rest], learned[chosen]
 
 
-def tell_look_alikes(graphs: Graphs) -> None:
-    """Say in the log how many graphs no network can tell from one of another class, and name two of them."""
+def tell_look_alikes(graphs: Graphs, of: str = "") -> None:
+    """Say in the log how many graphs no network can tell from one of another class, and name two; ``of``: the target"""
+    for name in graphs.target_names:
+        one = graphs.of_target(name)
+        tell_look_alikes(one[~_is_missing(one)], f"{one_line(name, 60)}: ")
     if graphs.target is None or graphs.targets or not graphs.is_classification:
         return
     look, target = looks(graphs), graphs.target
@@ -53,7 +56,8 @@ def tell_look_alikes(graphs: Graphs) -> None:
         pair = order[int(is_pair.argmax()) : int(is_pair.argmax()) + 2]
         shown = [f"{short(graphs.names[g])} ({one_line(graphs.class_names[target[g]], 60)})" for g in pair.tolist()]
         n = int(np.isin(look, look[order[1:][is_pair]]).sum())
-        log.warning("%d of %d graphs look to the network like one of another class: %s and %s", n, len(graphs), *shown)
+        counts = f"{of}{n} of {len(graphs)} graphs"
+        log.warning("%s look to the network like one of another class: %s and %s", counts, *shown)
 
 
 def check_targets(graphs: Graphs) -> None:

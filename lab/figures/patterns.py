@@ -40,7 +40,7 @@ def write_recurring(*, folder: Path, seed: int = 0, say: Callable[[str], None] =
                     "class": name,
                     "rank": rank,
                     "name": pattern.name,
-                    "sentence": pattern.sentence,
+                    "sentence": str(pattern),
                     "critical": pattern.critical,
                     "p_value": pattern.p_value,
                 }

@@ -12,6 +12,7 @@ import egocnn
 from egocnn.cli import main
 from egocnn.cli.commands import COMMANDS
 from tests.support.commands import SHORT, Run, check_refused, printed, rows
+from tests.support.samples import sure
 from tests.support.tiny import ALCOHOLS, COMPLETE, FLAGS, SMILES_TABLE, alcohols, names_in, write_table
 
 ROOT = Path(egocnn.__file__).parent.parent
@@ -76,10 +77,8 @@ def test_info_prints_facts_and_notes_for_people_and_one_object_for_machines(run:
 def test_output_that_nobody_reads_is_no_error() -> None:
     command = [sys.executable, "-m", "egocnn", "info", ALCOHOLS]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT) as process:
-        assert process.stdout is not None
-        process.stdout.close()
-        assert process.stderr is not None
-        assert process.stderr.read() == b""
+        sure(process.stdout).close()
+        assert sure(process.stderr).read() == b""
     assert process.returncode == 0
 
 

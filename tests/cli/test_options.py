@@ -14,7 +14,6 @@ from egocnn.cli.arguments import command_parsers
 from egocnn.cli.commands import COMMANDS, IN_THE_LAB, find_command
 from egocnn.cli.options import Parser, add_options, from_options
 from egocnn.config import ModelConfig, ReadConfig, TrainConfig, field_help
-from egocnn.errors import ConfigError
 from tests.support.commands import Run, printed
 
 CONFIGS = [ReadConfig, ModelConfig, TrainConfig]
@@ -65,13 +64,6 @@ def test_what_is_none_has_not_been_said() -> None:
     nothing = argparse.Namespace(**dict.fromkeys(asdict(ReadConfig())))
     assert from_options(nothing, ReadConfig) == ReadConfig()
     assert from_options(argparse.Namespace(hydrogens=True, task=None), ReadConfig) == ReadConfig(hydrogens=True)
-
-
-def test_the_records_own_checks_apply() -> None:
-    with pytest.raises(ConfigError, match="epochs must be at least 1, got 0"):
-        parse(TrainConfig, "--epochs", "0")
-    with pytest.raises(ConfigError, match="seed must be below 2\\^63"):
-        parse(TrainConfig, "--seed", str(2**63))
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,10 @@
 """What the command line refuses: exit code 2, one clear line, no traceback, nothing half-written."""
 
 import errno
+import json
 import os
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NoReturn
 
@@ -10,7 +12,7 @@ import pytest
 import torch
 
 from egocnn.cli import main
-from tests.support.commands import SHORT, Run, check_refused
+from tests.support.commands import SHORT, Run, check_refused, printed
 from tests.support.tiny import ALCOHOLS, SMILES_TABLE, contents, names_in, write_table
 
 
@@ -221,3 +223,12 @@ def test_a_pipe_in_place_of_settings_splits_or_a_record_is_refused_and_not_waite
     folds = ["crossval", ALCOHOLS, *SHORT]
     for words in (["--config", pipe], ["--against", pipe], ["--protocol", "fair", "--splits", pipe]):
         check_refused(run, "is a pipe or a device, not a file", *folds, *words)
+
+
+def test_a_record_is_written_to_a_pipe_that_somebody_reads(run: Run, tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with ThreadPoolExecutor(1) as threads:
+        told = threads.submit(pipe.read_text)
+        printed(run, "crossval", ALCOHOLS, *SHORT, "--folds", "2", "-o", pipe, "--quiet")
+        assert len(json.loads(told.result())["folds"]) == 2

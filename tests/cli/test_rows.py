@@ -1,7 +1,5 @@
 """Tables with broken rows and gaps: what is trained on, what is predicted, and what is refused."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

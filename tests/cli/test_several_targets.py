@@ -53,12 +53,6 @@ def test_predictions_have_the_columns_of_every_target_after_its_name(run: Path, 
     assert [(row["length true"], row["polar true"]) for row in found[1]] == [("4.0", ""), ("5.0", "")]
 
 
-def test_metrics_are_those_of_every_target(run: Path) -> None:
-    metrics = json.loads((run / "metrics.json").read_text())
-    assert metrics["targets"] == ["polar", "length"]
-    assert {"polar.test_accuracy", "test_accuracy", "length.test_r2"} <= metrics.keys()
-
-
 def test_the_target_to_explain_is_named(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     table = write_table(tmp_path / "new.csv", MOLECULES[:2])
     asked = ["explain", str(run), str(table), "--quiet", "--figures", "0", "-o"]
@@ -72,6 +66,87 @@ def test_the_target_to_explain_is_named(run: Path, tmp_path: Path, capsys: pytes
     assert json.loads(first)["true"] == "no"
     assert main([*asked, str(tmp_path / "none"), "--explain-target", "size"]) == 2
     assert "the model knows no target 'size'; it knows polar, length" in capsys.readouterr().err
+
+
+def test_shards_are_predicted_for_all_targets_and_explained_for_one(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    (tmp_path / "shards").mkdir()
+    write_table(tmp_path / "shards" / "a.csv", MOLECULES[:6])
+    write_table(tmp_path / "shards" / "b.csv", MOLECULES[6:12])
+    words = [str(run), str(tmp_path / "shards"), "--jobs", "1", "--quiet", "--device", "cpu", "-o"]
+    assert main(["predict", *words, str(tmp_path / "predicted")]) == 0
+    predicted = parquet.read_table(tmp_path / "predicted" / "a.parquet").to_pylist()
+    assert [row["polar true"] for row in predicted] == ["no", "yes", None, "no", "no", "yes"]
+    for target, of_class in ({"polar": True, "length": False}).items():
+        assert main(["explain", *words, str(tmp_path / target), "--explain-target", target]) == 0
+        found = parquet.read_table(tmp_path / target / "a.parquet").to_pylist()
+        same = [row[f"{target} predicted"] for row in predicted]
+        assert [row["predicted"] for row in found] == (same if of_class else pytest.approx(same))
+        assert ("explained" in found[0]) is of_class
+        for row in found:
+            assert row["base"] + sum(row["contributions"]) == pytest.approx(row["output"], abs=1e-4)
+    highest = [*words, str(tmp_path / "highest"), "--explain-target", "length", "--highest", "3"]
+    assert main(["explain", *highest]) == 0
+    best = parquet.read_table(tmp_path / "highest" / "highest.parquet").to_pylist()
+    every = [
+        row["length predicted"]
+        for name in "ab"
+        for row in parquet.read_table(tmp_path / "predicted" / f"{name}.parquet").to_pylist()
+    ]
+    assert sorted(row["length predicted"] for row in best) == pytest.approx(sorted(every)[-3:])
+    capsys.readouterr()
+    assert main(["explain", *words, str(tmp_path / "none"), "--explain-target", "width"]) == 2
+    assert "knows no target 'width'" in capsys.readouterr().err
+
+
+def test_info_tells_every_target(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table = write_table(tmp_path / "molecules.csv", MOLECULES)
+    assert main(["info", str(table), "--target", "polar,length", "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["target"] == "several"
+    assert facts["targets"]["polar"] == {"kind": "classes", "counts": {"no": 14, "yes": 13}, "missing": 5}
+    assert facts["targets"]["length"] == {"kind": "values", "least": 1.5, "most": 15.0, "missing": 4}
+    assert "polar: 5 graphs have no class" in facts["problems"]
+    assert main(["info", str(table), "--target", "polar,length"]) == 0
+    assert "target          polar: classes (no: 14, yes: 13), missing 5\n" in capsys.readouterr().out
+
+
+def test_all_stands_for_the_columns_that_could_be_targets(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = ["number,smiles,polar,length,constant,part,mol_id"]
+    for n, smiles in enumerate(MOLECULES):
+        part = "test" if n % 5 == 0 else "train"
+        lines.append(f"{n},{smiles},{'yes' if smiles[-1] in 'ON' else 'no'},{len(smiles) + 0.5},1,{part},M{n}")
+    table = tmp_path / "molecules.csv"
+    table.write_text("\n".join(lines))
+    assert egocnn.read(table, target="all").target_names == ("polar", "length")
+    frame = pytest.importorskip("pandas").read_csv(table)
+    assert egocnn.read(frame, target="all").target_names == ("polar", "length")
+    fitted = egocnn.EgoCNNClassifier(width=8, depth=1, epochs=1, networks=1, device="cpu").fit(frame, target="all")
+    assert list(fitted.predict(frame[:2])) == ["polar", "length"]
+    assert main(["train", str(table), "--target", "all", "-o", str(tmp_path / "run"), *SMALL]) == 0
+    assert json.loads((tmp_path / "run" / "metrics.json").read_text())["targets"] == ["polar", "length"]
+    assert json.loads((tmp_path / "run" / "config.json").read_text())["read"]["target"] == "polar,length"
+    # one alone is a target like any other, and a column of that name is meant itself
+    single, own = tmp_path / "single.csv", tmp_path / "own.csv"
+    single.write_text("\n".join(",".join(line.split(",")[1:3]) for line in lines))
+    assert egocnn.read(single, target="all").class_names == ("no", "yes")
+    own.write_text(
+        "\n".join(["smiles,all,other", *(f"{smiles},{len(smiles)}.5,{n % 2}" for n, smiles in enumerate(MOLECULES))])
+    )
+    assert egocnn.read(own, target="all").target_names == ()
+    unclear = tmp_path / "unclear.csv"
+    unclear.write_text(
+        "\n".join([f"{line},{'remark' if n == 0 else f'note {n // 2} on it'}" for n, line in enumerate(lines)])
+    )
+    capsys.readouterr()
+    for data, reason in (
+        (unclear, "remark could be a target or not"),
+        ("compounds:alcohols", "name the target itself"),
+    ):
+        assert main(["info", str(data), "--target", "all"]) == 2
+        assert reason in capsys.readouterr().err
 
 
 def test_patterns_are_of_the_target_that_is_named(
@@ -131,9 +206,12 @@ def test_crossval_scores_every_target_where_it_is_known_and_their_mean_counts(
     assert record.targets.keys() == {"polar", "length"}
     assert main([*asked[:3], "length", *asked[4:]]) == 2
     assert "targets ['polar', 'length'], now it is none" in capsys.readouterr().err
-    for more, reason in ((["--metric", "rmse"], "leave out --metric rmse"), (["--stack"], "leave out --stack")):
-        assert main([*asked, "--overwrite", *more]) == 2
-        assert reason in capsys.readouterr().err
+    assert main([*asked, "--overwrite", "--metric", "rmse"]) == 2
+    assert "leave out --metric rmse" in capsys.readouterr().err
+    assert main([*asked, "--overwrite", "--stack", "--json"]) == 0
+    stacked = json.loads(capsys.readouterr().out)
+    assert stacked["targets"].keys() == {"polar", "length"}
+    assert [fold["test_graphs"] for fold in stacked["folds"]] == [fold["test_graphs"] for fold in found["folds"]]
 
 
 def test_a_sweep_chooses_by_the_mean_over_targets(tmp_path: Path) -> None:
@@ -148,16 +226,6 @@ def test_a_sweep_chooses_by_the_mean_over_targets(tmp_path: Path) -> None:
     assert found["rows"][0]["mean"] >= found["rows"][1]["mean"]
     assert "--target polar,length" in found["flags"]
     assert found["test"]["targets"].keys() == {"polar", "length"}
-
-
-@pytest.mark.parametrize("command", ["info"])
-def test_commands_for_one_target_say_so(command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    table = write_table(tmp_path / "molecules.csv", MOLECULES)
-    out = [] if command == "info" else ["-o", str(tmp_path / "out")]
-    assert main([command, str(table), "--target", "polar,length", *out, "--quiet"]) == 2
-    message = capsys.readouterr().err
-    assert "target" in message
-    assert len(message.splitlines()) == 1
 
 
 def test_the_estimator_predicts_every_target_by_its_name(tmp_path: Path) -> None:

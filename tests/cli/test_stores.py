@@ -21,7 +21,7 @@ from egocnn.show.streaming import prediction_rows
 from egocnn.train.recipe import learn
 from tests.cli.limited import check_limited, wide
 from tests.support.commands import Run, check_refused, rows
-from tests.support.samples import assert_equal
+from tests.support.samples import assert_equal, sure
 from tests.support.strategies import random_trees
 from tests.support.tiny import ALCOHOLS, MODEL, TRAIN, alcohols, names_in
 
@@ -126,9 +126,8 @@ def test_a_prepare_killed_at_any_moment_leaves_the_old_store_or_the_new_one(tmp_
     script = f"{start}\nwhile True: print('again', flush=True); main({words!r})"
     for number in range(6):
         process = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
-        assert process.stdout is not None
         for _ in range(1 + 2 * (number % 2)):  # the line of the loop, and every other time that of a store written
-            process.stdout.readline()
+            sure(process.stdout).readline()
         time.sleep(moments.uniform(0, 0.1))
         os.kill(process.pid, signal.SIGKILL)
         process.communicate()

@@ -15,16 +15,13 @@ from egocnn.data.arrays import (
     equal_rows,
     mix,
     pointers,
-    ranges,
     row_portions,
-    stable_order,
-    starts,
 )
 from egocnn.errors import DataError, DuplicateEdgeError
 
 FEW = 12
 MANY = 70_000
-"""More nodes than 16 bits can number, which takes another way of sorting."""
+"""More nodes than 16 bits can number."""
 ENDS = st.integers(0, FEW - 1)
 EDGES = st.lists(st.tuples(ENDS, ENDS), max_size=40)
 
@@ -59,14 +56,6 @@ def test_rows_are_those_of_the_plain_way(edges: list[tuple[int, int]], dtype: DT
     assert_equals_the_plain_way(np.array(edges, dtype).reshape(-1, 2), FEW)
 
 
-@given(EDGES)
-def test_edges_listed_in_order_both_directions_together_give_the_same_rows(edges: list[tuple[int, int]]) -> None:
-    ordered = [
-        pair for low, high in sorted((min(edge), max(edge)) for edge in edges) for pair in ((low, high), (high, low))
-    ]
-    assert_equals_the_plain_way(np.array(ordered, np.int64).reshape(-1, 2), FEW)
-
-
 @pytest.mark.parametrize("n_nodes", [300, 1 << 16, MANY])
 @pytest.mark.parametrize("ordered", [True, False])
 def test_large_lists_give_the_rows_of_the_plain_way(n_nodes: int, ordered: bool) -> None:
@@ -94,37 +83,6 @@ def test_edges_to_nowhere_and_duplicates_that_differ_are_refused_and_mixing_scat
     assert len(np.unique(mixed[:-1] + mixed[1:])) == 99_999
     ones = np.unpackbits(mixed.view(np.uint8)).mean()
     assert abs(ones - 0.5) < 0.001
-
-
-@given(st.lists(st.tuples(st.integers(0, 20), st.integers(0, 5))))
-def test_ranges_lay_consecutive_numbers_end_to_end(rows: list[tuple[int, int]]) -> None:
-    first = np.array([start for start, _ in rows], np.int64)
-    last = first + np.array([length for _, length in rows], np.int64)
-    expected = [number for start, length in rows for number in range(start, start + length)]
-    assert ranges(first, last).tolist() == expected
-
-
-@given(st.lists(st.integers(0, 9)))
-def test_pointers_say_where_each_row_starts_and_the_last_one_ends(lengths: list[int]) -> None:
-    assert pointers(np.array(lengths, np.int64)).tolist() == [sum(lengths[:n]) for n in range(len(lengths) + 1)]
-
-
-@given(st.lists(st.integers(0, 3)))
-def test_runs_of_equal_values_start_where_the_value_changes(values: list[int]) -> None:
-    expected = [at for at, value in enumerate(values) if at == 0 or value != values[at - 1]]
-    assert starts(np.array(values, np.int64)).tolist() == expected
-
-
-@pytest.mark.parametrize("size", [0, 1, 5, 5000])
-@pytest.mark.parametrize("highest", [0, 9, 65_535, 65_536, 2**32 - 1, 2**32, 2**62])
-def test_a_stable_order_is_that_of_comparing(size: int, highest: int) -> None:
-    random = np.random.default_rng(0)
-    values = random.integers(0, highest, size, endpoint=True)
-    values[size // 2 :] = random.permutation(values)[size // 2 :]  # some stand twice
-    expected = sorted(range(size), key=values.tolist().__getitem__)
-    assert stable_order(values).tolist() == expected
-    if highest < 2**31:
-        assert stable_order(values.astype(np.int32)).tolist() == expected
 
 
 @pytest.mark.parametrize("at_once", [1, 4, 1000])

@@ -1,7 +1,5 @@
 """read: any source -> Graphs; a library that is not installed -> one line that says how to install it."""
 
-from __future__ import annotations
-
 import gzip
 import os
 import sys

@@ -8,7 +8,7 @@ from egocnn.data.collection import draw_parts, fill_parts, split_in_two
 from egocnn.data.read import read
 from egocnn.data.schema import PARTS
 from egocnn.errors import DataError
-from tests.support.samples import as_list
+from tests.support.samples import as_list, sure
 
 SHARES = st.floats(0.01, 0.99)
 SEEDS = st.integers(0, 100)
@@ -122,11 +122,15 @@ def test_molecules_of_one_scaffold_stay_on_one_side() -> None:
     assert {"C1CC1", "C1CC1C"} < set(train.smiles)
     assert len(test) == 3
     drawn = draw_parts(graphs, "scaffold", seed=0)
-    assert drawn.part is not None
-    assert drawn.group is not None
-    assert np.bincount(drawn.part).tolist() == [11, 1, 2]
-    assert len(set(drawn.group.tolist())) == 6
+    assert np.bincount(sure(drawn.part)).tolist() == [11, 1, 2]
+    assert len(set(sure(drawn.group).tolist())) == 6
     with pytest.raises(DataError, match="drawn by random or scaffold, not by 'size'"):
         graphs.split(by="size")
     with pytest.raises(DataError, match="not all graphs have SMILES"):
         graphs.replace(smiles=None).split(by="scaffold")
+
+
+def test_rdkit_says_nothing_on_the_terminal_while_scaffolds_are_found(capfd: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("rdkit")
+    read(["[HH]", "c1ccccc1", "CCO", "[H+].[Cl-]"]).split(test=0.5, by="scaffold")
+    assert capfd.readouterr().err == ""

@@ -1,7 +1,5 @@
 """A graph taken in blocks of nodes gives the outputs that it gives as one batch."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 
@@ -12,10 +10,9 @@ from numpy.typing import NDArray
 
 from egocnn.config import ModelConfig
 from egocnn.data.graphs import Graphs
-from egocnn.encode.encoder import Encoder
 from egocnn.model import Model
-from tests.support.networks import randomise
-from tests.support.strategies import random_connected
+from tests.support.networks import untrained
+from tests.support.strategies import dressed, random_connected
 from tests.support.tiny import MODEL
 
 VARIANTS: dict[str, dict[str, Any]] = {
@@ -35,28 +32,12 @@ def in_small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("egocnn.encode.patches.NODES_AT_ONCE", 17)
 
 
-def some_graphs(*, attributes: bool = False, weights: bool = False) -> Graphs:
-    numbers = np.random.default_rng(0)
-    graphs = random_connected(4, nodes=60, extra=80, seed=3, target=np.array([0, 1, 0, 1]), class_names=("no", "yes"))
-    if attributes:
-        graphs = graphs.replace(node_attr=numbers.normal(size=(graphs.n_nodes, 3)).astype(np.float32))
-    if weights:
-        low, high = np.minimum(graphs.entry_node, graphs.indices), np.maximum(graphs.entry_node, graphs.indices)
-        graphs = graphs.replace(edge_weight=(1 + (low * 7 + high) % 5).astype(np.float32))
-    return graphs
-
-
-def untrained(graphs: Graphs, config: ModelConfig) -> Model:
-    """Two networks, with norms whose statistics are not those of a fresh layer, as after a training."""
-    encoder = Encoder.fit(graphs, config)
-    one, other = (Model.build(config, encoder) for _ in range(2))
-    for seed, network in enumerate((*one.networks, *other.networks)):
-        randomise(network, seed)
-    return replace(one, networks=(*one.networks, *other.networks))
+def some_graphs() -> Graphs:
+    return random_connected(4, nodes=60, extra=80, seed=3, target=np.array([0, 1, 0, 1]), class_names=("no", "yes"))
 
 
 def check_same(graphs: Graphs, config: ModelConfig) -> None:
-    predictor = untrained(graphs, config)
+    predictor = untrained(graphs, config, networks=2)
     expected = predictor.outputs_of_each(graphs, device="cpu")
     for g in range(len(graphs)):
         found = predictor.outputs_in_blocks(graphs[[g]], torch.device("cpu"))
@@ -65,11 +46,11 @@ def check_same(graphs: Graphs, config: ModelConfig) -> None:
 
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_blocks_and_one_batch_agree(variant: str) -> None:
-    check_same(some_graphs(attributes=True), replace(MODEL, **VARIANTS[variant]))
+    check_same(dressed(some_graphs(), attributes=3, weights=False), replace(MODEL, **VARIANTS[variant]))
 
 
 def test_weighted_edges_count_in_blocks_too() -> None:
-    check_same(some_graphs(weights=True), MODEL)
+    check_same(dressed(some_graphs()), MODEL)
 
 
 def test_nodes_without_labels_are_described_by_degrees_in_blocks_too() -> None:
@@ -82,7 +63,7 @@ def test_nodes_without_labels_are_described_by_degrees_in_blocks_too() -> None:
 
 def test_only_huge_graphs_are_taken_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     graphs = some_graphs()
-    predictor = untrained(graphs, MODEL)
+    predictor = untrained(graphs, MODEL, networks=2)
     largest = int(graphs.node_counts.max())
     expected = predictor.outputs(graphs, device="cpu")
     probabilities = predictor.probabilities(graphs, device="cpu")

@@ -1,7 +1,5 @@
 """EncodedGraphs graphs on disk: read back in any choice they are what they were in memory."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor

@@ -1,7 +1,5 @@
 """Nodes without labels, described by the number of their neighbours and by those of the nodes around them."""
 
-from __future__ import annotations
-
 import math
 import re
 from statistics import fmean, pstdev

@@ -1,7 +1,5 @@
 """What a model says about graphs that are unlike those it was trained on."""
 
-from __future__ import annotations
-
 import logging
 
 import pytest

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -82,19 +80,6 @@ def test_few_nodes_at_a_time_give_the_same_rows(monkeypatch: pytest.MonkeyPatch)
         np.testing.assert_array_equal(one, other)
 
 
-def test_labels_that_the_table_does_not_know_are_passed_over() -> None:
-    graphs = one_graph(2, [(0, 1)], node_label=["C", "O"], edge_label=["single"])
-    plain = find_patches(graphs, rank_neighbours(graphs, 1), PatchShape(slots=2, node_labels=0, edge_labels=0))
-    assert plain.rows.tolist() == [1, 1]  # slots 0 and 1 are joined, and that is all
-
-
-def test_a_shape_counts_its_rows() -> None:
-    shape = PatchShape(slots=10, node_labels=7, edge_labels=4)
-    assert shape.edge_rows == 55 * 4
-    assert shape.rows == 55 * 4 + 70
-    assert PatchShape(slots=10, node_labels=0, edge_labels=0).rows == 55
-
-
 # ── looking edges up ──────────────────────────────────────────────────────────────────────────────
 
 
@@ -106,12 +91,6 @@ def assert_finds_every_edge_and_no_other(graphs: Graphs) -> None:
             expected[node, neighbour] = expected[neighbour, node] = entry
     u, v = (ends.ravel() for ends in np.indices(expected.shape))
     np.testing.assert_array_equal(table.find(u, v), expected.ravel())
-
-
-@settings(max_examples=150)
-@given(random_graphs())
-def test_an_edge_is_found_from_either_end_and_where_there_is_none_nothing_is(graphs: Graphs) -> None:
-    assert_finds_every_edge_and_no_other(graphs)
 
 
 @pytest.mark.parametrize("edges_at_once", [10, 1 << 17])

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from collections import Counter
 from typing import Any
 
@@ -15,7 +13,7 @@ from egocnn.encode.colours import stable_colours, wl_rounds
 from egocnn.encode.ranking import Ranking, rank_neighbours
 from egocnn.errors import ConfigError, DataError
 from tests.support.invariance import relabel
-from tests.support.samples import cycle, one_graph
+from tests.support.samples import cycle, one_graph, sure
 from tests.support.strategies import random_connected, random_graphs
 
 
@@ -88,10 +86,9 @@ def test_the_label_of_the_edge_decides_between_neighbours_of_one_colour() -> Non
     bonds = ["single", "double"] * 3
     for seed in range(5):
         ring, _ = relabel(one_graph(6, cycle(0, 1, 2, 3, 4, 5), edge_label=bonds), seed)
-        assert ring.edge_label is not None
         label = {
             (int(u), int(v)): int(code)
-            for u, v, code in zip(ring.entry_node, ring.indices, ring.edge_label, strict=True)
+            for u, v, code in zip(ring.entry_node, ring.indices, sure(ring.edge_label), strict=True)
         }
         table = rank_neighbours(ring, 2)
         assert len({(label[node, int(a)], label[node, int(b)]) for node, (a, b) in enumerate(table)}) == 1

@@ -1,7 +1,5 @@
 """Labels of several words."""
 
-from __future__ import annotations
-
 import numpy as np
 import torch
 

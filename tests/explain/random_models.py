@@ -1,14 +1,12 @@
 """Small networks with random weights and batches explained by them, in double precision where equations are checked."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import Tensor
 
 from egocnn.config import PLAIN, ExplainConfig, ModelConfig
 from egocnn.data.graphs import Graphs
@@ -17,26 +15,13 @@ from egocnn.explain.question import Question
 from egocnn.explain.techniques import ExplainedBatch
 from egocnn.explain.techniques.attention import AttentionHead
 from egocnn.model import Model
-from egocnn.nn.batch import Batch
-from tests.support.networks import build, doubled, whole_batch
+from tests.support.networks import OwnVectors, doubled, untrained, whole_batch
 from tests.support.tiny import plain_model
 
 SMALL: dict[str, Any] = {"slots": 4, "k": 3, "width": 8, "depth": 2, "hidden": 12, "sort_nodes": 5}
 USUAL: dict[str, Any] = {name: getattr(ModelConfig(), name) for name in ("readout", *PLAIN)}
 """what makes it a network of the default settings"""
 Array = NDArray[np.float64]
-
-
-class OwnVectors(nn.Module):
-    """A user's own embedding: one vector per node label, of either sign; the first for labels never seen."""
-
-    def __init__(self, width: int = 4) -> None:
-        super().__init__()
-        self.vectors = nn.Embedding(5, width)
-
-    def forward(self, batch: Batch) -> Tensor:
-        vectors: Tensor = self.vectors(batch.node_label.long() + 1)
-        return vectors
 
 
 def small(**changes: Any) -> ModelConfig:
@@ -47,13 +32,8 @@ def predictor_for(
     graphs: Graphs, *, outputs: int = 0, seed: int = 0, own: bool = False, networks: int = 1, **changes: Any
 ) -> Model:
     """Networks with random weights that fit the graphs; with ``own``, over the user's own embedding."""
-    config = small(**changes)
-    embed: dict[str, Any] = {"embed": OwnVectors(), "embed_width": 4} if own else {}
-    built = [
-        build(graphs, config, outputs=outputs or len(graphs.class_names) or 1, seed=seed + r, **embed)
-        for r in range(networks)
-    ]
-    return Model(config=config, encoder=built[0][1], networks=tuple(network for network, _ in built))
+    embed: dict[str, Any] = {"embed": OwnVectors(4), "embed_width": 4} if own else {}
+    return untrained(graphs, small(**changes), networks=networks, outputs=outputs, seed=seed, **embed)
 
 
 def question_for(predictor: Model, graphs: Graphs, classes: Sequence[int] | None = None) -> Question:

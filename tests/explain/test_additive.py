@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 
@@ -90,10 +88,11 @@ def test_they_add_up_on_graphs_of_every_kind_and_over_the_edges_where_no_node_is
 
 @NETWORKS
 @CLASSES
+@MODELS
 def test_the_output_is_what_the_model_predicts_and_the_base_what_it_predicts_for_an_empty_graph(
-    classes: int, networks: int
+    classes: int, networks: int, changes: dict[str, Any]
 ) -> None:
-    model, graphs = model_of(classes, networks, USUAL), trees(classes)
+    model, graphs = model_of(classes, networks, changes), trees(classes)
     rows, nothing = model.predictions(graphs), model.predictions(EMPTY)[0]
     for row, structure in zip(rows, explained(model, graphs), strict=True):
         if classes:
@@ -217,7 +216,7 @@ def test_the_integrated_gradients_add_up_to_output_less_base_the_better_the_more
     nodes = torch.zeros(graphs.n_nodes, dtype=torch.float64)
     difference = (question.answer() - question.answer(nodes)).numpy()
     off = []
-    for steps in (2, 200):
+    for steps in (2, 120):
         found = integrated_gradients(question, steps, divided=False).numpy()
         off.append(float(np.abs(totals(graphs, found) - difference).max()))
     assert off[1] < 0.02 * np.abs(difference).max()
@@ -239,6 +238,20 @@ def test_networks_that_divide_the_points_give_the_mean_of_what_each_gives_at_its
         wanted += weights[number] / 2 * own.slope(presence).numpy()
     found = integrated_gradients(question, 3, divided=True).numpy()
     np.testing.assert_allclose(found, wanted, atol=1e-12)
+
+
+@MODELS
+@pytest.mark.parametrize("classes", [0, 3])
+def test_the_slope_is_what_a_little_more_of_a_node_adds(classes: int, changes: dict[str, Any]) -> None:
+    graphs = trees(classes)[:2]
+    question, step = question_for(model_of(classes, 3, changes), graphs), 1e-6
+    presence = torch.linspace(0.3, 0.9, graphs.n_nodes, dtype=torch.float64)
+    slope = question.slope(presence).numpy()
+    assert np.abs(slope).max() > 0
+    for node in range(graphs.n_nodes):
+        little = step * torch.nn.functional.one_hot(torch.tensor(node), graphs.n_nodes)
+        above, below = (float(question.answer(presence + sign * little).sum()) for sign in (1, -1))
+        assert slope[node] == pytest.approx((above - below) / (2 * step), rel=1e-4, abs=1e-4 * np.abs(slope).max())
 
 
 # ── what must not matter ──────────────────────────────────────────────────────────────────────────

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -21,7 +19,7 @@ from egocnn.train.checkpoint import sealed
 from egocnn.train.metrics import loss_of
 from egocnn.train.recipe import learn
 from tests.explain.random_models import array, assert_close, forward_pass, head_for, predictor_for
-from tests.support.samples import one_graph
+from tests.support.samples import one_graph, sure
 from tests.support.strategies import random_graphs
 from tests.support.tiny import MODEL, TRAIN, alcohols, names_in, oxygens, same, state
 
@@ -45,8 +43,7 @@ def weights(heads: Sequence[AttentionHead]) -> dict[str, torch.Tensor]:
 def loss(predictor: Model, head: AttentionHead, graphs: Graphs) -> float:
     batch = predictor.encode(graphs).batch(torch.arange(len(graphs)))
     h = predictor.networks[0].eval()(batch).layers[-1].detach()
-    assert batch.target is not None
-    return float(loss_of(head(h, batch), batch.target).detach())
+    return float(loss_of(head(h, batch), sure(batch.target)).detach())
 
 
 # ── the formula ───────────────────────────────────────────────────────────────────────────────────
@@ -146,8 +143,7 @@ def test_the_attention_is_saved_beside_the_model_and_loaded_back(trained: Model,
     heads = fit_attention(trained, alcohols(), epochs=3)
     save_attention(heads, tmp_path)
     assert names_in(tmp_path) == sorted([FILE, "config.json", "model.safetensors"])
-    loaded = load_attention(tmp_path, Model.load(tmp_path))
-    assert loaded is not None
+    loaded = sure(load_attention(tmp_path, Model.load(tmp_path)))
     assert all(torch.equal(value, weights(heads)[name]) for name, value in weights(loaded).items())
     assert not any(parameter.requires_grad for head in loaded for parameter in head.parameters())
 
@@ -160,8 +156,7 @@ def test_every_network_has_an_attention_of_its_own_and_they_are_saved_together(t
         assert same(dict(head.state_dict()), dict(alone.state_dict()))
     several.save(tmp_path)
     save_attention(heads, tmp_path)
-    loaded = load_attention(tmp_path, Model.load(tmp_path))
-    assert loaded is not None
+    loaded = sure(load_attention(tmp_path, Model.load(tmp_path)))
     assert same(weights(loaded), weights(heads))
     with pytest.raises(RunError, match="does not fit"):
         load_attention(tmp_path, replace(several, networks=several.networks[:1]))
@@ -206,8 +201,7 @@ def test_any_bytes_anywhere_in_the_file_are_read_or_refused(
     refusal = ""
     try:
         (folder / FILE).write_bytes(content[:at] + insert + content[at + remove :])
-        heads = load_attention(folder, trained)
-        assert heads is not None
+        heads = sure(load_attention(folder, trained))
         assert all(bool(torch.isfinite(value).all()) for value in weights(heads).values())
     except RunError as error:
         refusal = str(error)

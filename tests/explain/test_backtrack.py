@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -163,20 +161,3 @@ def test_a_larger_gamma_lets_what_spoke_against_a_unit_count_less() -> None:
     assert negative == sorted(negative)
     assert negative[0] < 10 * negative[-1]
     assert negative[-1] == pytest.approx(0, abs=1e-3)
-
-
-# ── the reference ────────────────────────────────────────────────────────────────────────────────────────
-
-
-@KINDS
-@settings(max_examples=10)
-@given(graphs=random_graphs(max_graphs=2, max_nodes=6), seed=st.integers(0, 99))
-def test_the_reference_in_plain_loops_reaches_what_the_network_reaches(
-    changes: dict[str, Any], graphs: Graphs, seed: int
-) -> None:
-    predictor = predictor_for(graphs, outputs=2, seed=seed, **changes)
-    explained = forward_pass(predictor, graphs)
-    naive = Naive(predictor, graphs)
-    for reached, wanted in zip(explained.h, naive.h, strict=True):
-        assert_close(reached, wanted)
-    assert_close(explained.h[-1], predictor.networks[0](explained.batch).layers[-1].detach())

@@ -1,7 +1,5 @@
 """Explanations of networks that read every layer, and degrees as labels, of graphs with more neighbours than K."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, get_args

@@ -23,7 +23,7 @@ from egocnn.errors import ConfigError, EgoCNNError, MissingExtraError
 from egocnn.interop.onnx import Exported, PlainNetwork, export_onnx, inputs_for, inputs_of
 from egocnn.model import Model
 from tests.support.commands import Run, check_refused
-from tests.support.networks import build
+from tests.support.networks import untrained
 from tests.support.pages import blocks
 from tests.support.pages import run as run_page
 from tests.support.strategies import random_graphs, random_trees
@@ -50,10 +50,9 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any], int]] = {
 
 def predictor_for(graphs: Graphs, config: ModelConfig, *, networks: int = 1) -> Model:
     """Random weights, fitted to the graphs; the answers need a temperature, or a mean and a scale, of their own."""
-    built = [build(graphs, config, outputs=len(graphs.class_names) or 1, seed=seed) for seed in range(networks)]
-    encoder = replace(built[0][1], target_mean=40.0, target_scale=3.0)
-    fitted: dict[str, Any] = {"temperature": 1.7, "noise": 0.2, "spread_scale": 1.5}
-    return Model(config=config, encoder=encoder, networks=tuple(network for network, _ in built), **fitted)
+    model = untrained(graphs, config, networks=networks)
+    encoder = replace(model.encoder, target_mean=40.0, target_scale=3.0)
+    return replace(model, encoder=encoder, temperature=1.7, noise=0.2, spread_scale=1.5)
 
 
 def fitted_graphs(columns: dict[str, Any]) -> Graphs:
@@ -206,8 +205,7 @@ def test_a_model_that_the_file_cannot_repeat_is_refused_and_what_was_there_stays
 
 def test_a_module_of_the_users_own_is_refused(tmp_path: Path) -> None:
     graphs = fitted_graphs(BARE)
-    network, encoder = build(graphs, plain_model(**SMALL), embed=nn.Identity(), embed_width=5)
-    predictor = Model(config=network.config, encoder=encoder, networks=(network,))
+    predictor = untrained(graphs, plain_model(**SMALL), embed=nn.Identity(), embed_width=5)
     with pytest.raises(ConfigError, match="a module of its author, which has no form in ONNX"):
         export_onnx(predictor, tmp_path / "model.onnx")
 

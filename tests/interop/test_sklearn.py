@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
@@ -19,10 +17,11 @@ from egocnn.config import PLAIN
 from egocnn.data.graphs import Graphs
 from egocnn.data.schema import PARTS
 from egocnn.errors import ConfigError, DataError, RunError
+from tests.support.networks import OwnVectors
+from tests.support.samples import sure
 from tests.support.sealing import write_config
 from tests.support.strategies import random_trees
 from tests.support.tiny import SIZES, alcohols, names_in, oxygens, same, state
-from tests.train.runs.test_saved_model import OwnLabels
 
 SMALL: dict[str, Any] = SIZES | {"networks": 1, "epochs": 3, "learning_rate": 1e-2}
 
@@ -96,8 +95,7 @@ def test_an_estimator_of_several_networks_says_its_spread_and_one_of_a_single_ne
     y = np.arange(24.0) if kind is EgoCNNRegressor else None
     several = kind(**SMALL | {"networks": 3}).fit(trees(), y)
     assert several.get_params()["networks"] == len(several.model_.networks) == 3
-    spread = several.spread(trees())
-    assert spread is not None
+    spread = sure(several.spread(trees()))
     assert spread.shape == (24,)
     assert (spread >= 0).all()
     several.save(tmp_path)
@@ -109,8 +107,7 @@ def test_an_estimator_of_several_networks_says_its_spread_and_one_of_a_single_ne
 
 def test_y_takes_the_place_of_the_graphs_own_classes() -> None:
     graphs = trees()
-    assert graphs.target is not None
-    by_y = EgoCNNClassifier(**SMALL).fit(graphs.replace(target=None, class_names=()), graphs.target)
+    by_y = EgoCNNClassifier(**SMALL).fit(graphs.replace(target=None, class_names=()), sure(graphs.target))
     by_graphs = EgoCNNClassifier(**SMALL).fit(graphs)
     np.testing.assert_array_equal(by_y.predict_proba(graphs), by_graphs.predict_proba(graphs))
 
@@ -290,9 +287,9 @@ def test_a_loaded_model_can_be_cloned_and_fitted_to_the_same_weights(fitted: Ego
 
 def test_a_module_of_ones_own_trains_and_loads_again_only_when_it_is_passed(tmp_path: Path) -> None:
     torch.manual_seed(0)
-    own = OwnLabels()
+    own = OwnVectors()
     model = EgoCNNClassifier(**SMALL, embed=own, embed_width=6).fit(trees())
-    assert "OwnLabels" in repr(model)
+    assert "OwnVectors" in repr(model)
     first = model.predict_proba(trees())
     np.testing.assert_array_equal(clone(model).fit(trees()).predict_proba(trees()), first)
     np.testing.assert_array_equal(model.fit(trees()).predict_proba(trees()), first)
@@ -301,7 +298,7 @@ def test_a_module_of_ones_own_trains_and_loads_again_only_when_it_is_passed(tmp_
     model.save(tmp_path)
     with pytest.raises(RunError, match="pass it as embed="):
         egocnn.load(tmp_path)
-    loaded = egocnn.load(tmp_path, embed=OwnLabels(), embed_width=6)
+    loaded = egocnn.load(tmp_path, embed=OwnVectors(), embed_width=6)
     np.testing.assert_array_equal(loaded.predict_proba(trees()), first)
 
 
@@ -309,7 +306,7 @@ def test_a_module_of_ones_own_trains_and_loads_again_only_when_it_is_passed(tmp_
     ("settings", "message"),
     [
         ({"width": 0}, "width must be at least 1, got 0"),
-        ({"embed": OwnLabels()}, "needs embed_width, the width it returns"),
+        ({"embed": OwnVectors()}, "needs embed_width, the width it returns"),
     ],
 )
 def test_settings_that_cannot_be_are_refused_when_fitting(settings: dict[str, Any], message: str) -> None:

@@ -1,8 +1,6 @@
 """scikit-learn's own checks of estimators. They bring rows of numbers, so every row becomes a graph of one node with
 these numbers for attributes; what fails all the same is listed, with the reason that docs/interchange.md gives."""
 
-from __future__ import annotations
-
 import warnings
 from typing import Any
 

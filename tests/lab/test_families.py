@@ -11,6 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import egocnn
+from egocnn.data.generated import AlcoholsConfig
+from egocnn.data.generated import generate as alcohols_and_alkanes
 from egocnn.data.generated.molecules import build_tree, canonical_text
 from egocnn.data.graphs import Graph, Graphs
 from egocnn.errors import DataError
@@ -29,6 +31,8 @@ from tests.data.generated.molecules import (
     truth,
     without,
 )
+from tests.data.generated.test_alcohols import configs
+from tests.support.samples import sure
 
 
 @st.composite
@@ -44,6 +48,18 @@ def families(draw: st.DrawFn, names: tuple[str, ...] = get_args(FamilyName)) -> 
         hold_out=draw(st.sampled_from(["sizes", "molecules"])),
         seed=draw(st.integers(0, 1000)),
     )
+
+
+Compounds = tuple[Graphs, bool, bool]
+"""molecules of any family, whether they have their hydrogens, and whether sizes are held out"""
+
+
+def of_family(family: Family) -> Compounds:
+    return generate(family), family.hydrogens, family.hold_out == "sizes"
+
+
+compounds = families().map(of_family) | configs().map(lambda config: (alcohols_and_alkanes(config), True, True))
+each_name = pytest.mark.parametrize("name", ["alcohols", *get_args(FamilyName)])
 
 
 def test_the_text_form_reads_every_option_and_all_else_is_read_as_the_product_reads_it() -> None:
@@ -68,12 +84,12 @@ def test_a_text_that_breaks_a_rule_gets_one_line_that_teaches(source: str, messa
         read(source)
 
 
-@given(families())
-def test_a_size_that_is_held_out_is_never_trained_on_and_no_molecule_comes_twice(family: Family) -> None:
-    graphs = generate(family)
+@given(compounds)
+def test_a_size_that_is_held_out_is_never_trained_on_and_no_molecule_comes_twice(made: Compounds) -> None:
+    graphs, _, by_size = made
     check_distinct(graphs)
     parts = parts_by(graphs, lambda _, graph: size_of(graph))
-    if family.hold_out == "sizes":
+    if by_size:
         assert all(found == {"test"} or "test" not in found for found in parts.values())
         assert parts[max(parts)] == {"test"}
         assert "train" in parts[min(parts)]
@@ -83,8 +99,7 @@ def test_a_size_that_is_held_out_is_never_trained_on_and_no_molecule_comes_twice
 @given(families(("isomers",)))
 def test_isomers_of_both_classes_are_equal_in_number_within_each_size_and_part(family: Family) -> None:
     graphs = generate(family)
-    assert graphs.part is not None
-    found = Counter((size_of(g), int(p), g.target) for g, p in zip(graphs, graphs.part, strict=True))
+    found = Counter((size_of(g), int(p), g.target) for g, p in zip(graphs, sure(graphs.part), strict=True))
     assert all(found[size, part, "symmetric"] == found[size, part, "asymmetric"] for size, part, _ in found)
 
 
@@ -100,11 +115,10 @@ def test_isomers_of_both_classes_have_equally_many_methyls() -> None:
 def test_default_isomers_are_thousands_with_a_fifth_held_out_in_every_class_and_arm_length() -> None:
     graphs = read("compounds:isomers")
     assert len(graphs) > 2000
-    assert graphs.part is not None
     for arm in range(5, 9):
         for kind in graphs.class_names:
             chosen = [size_of(g) == arm and g.target == kind for g in graphs]
-            share = np.bincount(graphs.part[chosen], minlength=3) / sum(chosen)
+            share = np.bincount(sure(graphs.part)[chosen], minlength=3) / sum(chosen)
             assert share == pytest.approx([0.7, 0.1, 0.2], abs=1.5 / sum(chosen))
 
 
@@ -115,40 +129,44 @@ def test_more_methylalkanes_per_size_give_every_place_off_the_centre() -> None:
 
 
 @settings(max_examples=10)
-@given(families())
-def test_the_same_seed_gives_the_same_arrays(family: Family) -> None:
-    one, other = generate(family), generate(family)
-    for field in fields(Graphs):
-        assert np.array_equal(getattr(one, field.name), getattr(other, field.name))
+@given(families(), configs())
+def test_the_same_seed_gives_the_same_arrays(family: Family, config: AlcoholsConfig) -> None:
+    for one, other in zip(*([generate(family), alcohols_and_alkanes(config)] for _ in range(2)), strict=True):
+        for field in fields(Graphs):
+            assert np.array_equal(getattr(one, field.name), getattr(other, field.name))
 
 
-@pytest.mark.parametrize("name", get_args(FamilyName))
+@each_name
 def test_another_seed_gives_other_molecules_in_another_order(name: str) -> None:
     one, other = (read(f"compounds:{name}:per_size=5,seed={seed}") for seed in (0, 1))
     assert one.smiles != other.smiles
     assert not np.array_equal(one.indices, other.indices)
 
 
-@given(families())
-def test_every_graph_is_a_tree_of_atoms_with_the_right_valence_and_formula(family: Family) -> None:
-    for graph in generate(family):
-        check_chemistry(graph, hydrogens=family.hydrogens)
+@given(compounds)
+def test_every_graph_is_a_tree_of_atoms_with_the_right_valence_and_formula(made: Compounds) -> None:
+    graphs, hydrogens, _ = made
+    for graph in graphs:
+        check_chemistry(graph, hydrogens=hydrogens)
+        if graph.target in ("alkane", "alcohol"):
+            n = atoms(graph).count("C")
+            formula = f"C{n if n > 1 else ''}H" + (f"{2 * n + 1}OH" if "O" in atoms(graph) else f"{2 * n + 2}")
+            assert graph.name.split(" ")[0] == formula
 
 
-@settings(max_examples=15)
-@given(families())
-def test_rdkit_reads_the_smiles_as_the_molecule_of_the_graph(family: Family) -> None:
+@settings(max_examples=25)
+@given(compounds)
+def test_rdkit_reads_the_smiles_as_the_molecule_of_the_graph(made: Compounds) -> None:
     chem = pytest.importorskip("rdkit.Chem", exc_type=ImportError)
-    for graph in generate(family):
+    for graph in made[0]:
         assert chem.CanonSmiles(graph.smiles) == rdkit_smiles(graph)
 
 
-@pytest.mark.parametrize("name", get_args(FamilyName))
+@each_name
 def test_rdkit_finds_all_molecules_of_a_family_valid_and_distinct(name: str) -> None:
     chem = pytest.importorskip("rdkit.Chem", exc_type=ImportError)
     graphs = read(f"compounds:{name}")
-    assert graphs.smiles is not None
-    assert len({chem.CanonSmiles(smiles) for smiles in graphs.smiles}) == len(set(graphs.names)) == len(graphs)
+    assert len({chem.CanonSmiles(smiles) for smiles in sure(graphs.smiles)}) == len(set(graphs.names)) == len(graphs)
 
 
 def methyls(graph: Graph) -> set[int]:

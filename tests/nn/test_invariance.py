@@ -5,18 +5,14 @@ from typing import Any, get_args
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 
-from egocnn.config import ModelConfig, ReadConfig, Readout
+from egocnn.config import ReadConfig, Readout
 from egocnn.data.graphs import Graphs
-from egocnn.encode.encoder import Encoder
 from egocnn.encode.ranking import Ranking
-from egocnn.nn import EgoCNN
 from tests.support.invariance import assert_relabelling_invariant
-from tests.support.networks import build, whole_batch
+from tests.support.networks import untrained
 from tests.support.samples import cycle, one_graph
 from tests.support.strategies import random_connected, random_graphs, random_trees
 from tests.support.tiny import plain_model
@@ -24,23 +20,8 @@ from tests.support.tiny import plain_model
 SMALL: dict[str, Any] = {"slots": 6, "k": 5, "width": 12, "hidden": 12, "sort_nodes": 8}
 
 
-class Untrained:
-    """Random weights over an encoder fitted on the graphs themselves."""
-
-    def __init__(self, graphs: Graphs, config: ModelConfig) -> None:
-        self.config = config
-        self.network: EgoCNN
-        self.encoder: Encoder
-        self.network, self.encoder = build(graphs, config)
-
-    @torch.no_grad()
-    def __call__(self, graphs: Graphs) -> NDArray[Any]:
-        logits: NDArray[Any] = self.network(whole_batch(graphs, self.encoder, self.config)).output.numpy()
-        return logits
-
-
 def check(graphs: Graphs, *, seeds: int = 2, **changes: Any) -> None:
-    predict = Untrained(graphs, plain_model(**(SMALL | changes)))
+    predict = untrained(graphs, plain_model(**(SMALL | changes)), outputs=2).outputs
     for seed in range(seeds):
         assert_relabelling_invariant(predict, graphs, seed=seed)
 
@@ -65,7 +46,7 @@ def test_trees_with_attributes_and_weights() -> None:
 
 @given(graphs=random_graphs(max_graphs=3, max_nodes=8), seed=st.integers(0, 20))
 def test_small_graphs_of_every_kind(graphs: Graphs, seed: int) -> None:
-    assert_relabelling_invariant(Untrained(graphs, plain_model(**SMALL)), graphs, seed=seed)
+    assert_relabelling_invariant(untrained(graphs, plain_model(**SMALL), outputs=2).outputs, graphs, seed=seed)
 
 
 @pytest.mark.parametrize("readout", get_args(Readout))

@@ -11,10 +11,9 @@ from egocnn.config import Readout
 from egocnn.data.graphs import Graphs
 from egocnn.errors import ConfigError
 from egocnn.nn import EgoCNN, PatchySan
-from egocnn.nn.batch import Batch
 from egocnn.nn.embed import PatchShape
-from tests.support.networks import NaiveNetwork, build, doubled, randomise, whole_batch
-from tests.support.samples import cycle, one_graph
+from tests.support.networks import NaiveNetwork, OwnVectors, build, doubled, randomise, whole_batch
+from tests.support.samples import cycle, one_graph, sure
 from tests.support.strategies import random_graphs
 from tests.support.tiny import plain_model
 
@@ -66,30 +65,17 @@ def test_the_network_computes_its_equations(
         np.testing.assert_allclose(found.detach().numpy(), expected, atol=1e-6 * max(1, np.abs(expected).max()))
 
 
-class LabelTable(nn.Module):
-    """A user's own embedding: one row for every label, the first for unseen ones."""
-
-    def __init__(self, labels: int, width: int) -> None:
-        super().__init__()
-        self.rows = nn.Parameter(torch.randn(labels + 1, width))
-
-    def forward(self, batch: Batch) -> Tensor:
-        return self.rows[batch.node_label.long() + 1]
-
-
 def test_a_module_of_the_users_own_takes_the_place_of_the_embedding_and_is_trained() -> None:
     graphs, config = some_graphs(), plain_model(**SMALL)
-    embed = LabelTable(3, 7)
+    embed = OwnVectors(7)
     network, encoder = build(graphs, config, embed=embed, embed_width=7)
     network.double()
     assert network.custom_embedding
-    assert graphs.node_label is not None
-    h = embed.rows.detach().numpy()[graphs.node_label + 1]
+    h = embed.vectors.weight.detach().numpy()[sure(graphs.node_label) + 1]
     logits = network(doubled(whole_batch(graphs, encoder, config))).output
     np.testing.assert_allclose(logits.detach(), NaiveNetwork(network, encoder, graphs, h).logits(), atol=1e-9)
     torch.autograd.backward(logits.sum())
-    assert embed.rows.grad is not None
-    assert (embed.rows.grad != 0).any()
+    assert (sure(embed.vectors.weight.grad) != 0).any()
 
 
 # ── what a prediction depends on ──────────────────────────────────────────────────────────────────
@@ -154,11 +140,6 @@ def test_parameters_are_counted_by_layers_widths_and_settings_about_as_in_the_pa
     assert count(count_inputs=True) == plain + SHAPE.node_labels * hidden
     assert made(**SMALL, attributes=2, count_inputs=True).hidden.in_features == D + SHAPE.node_labels + 2 * 16
     assert not any(name.startswith(("norm.", "pool_norm.")) for name in made(**SMALL).state_dict())
-
-
-@pytest.mark.parametrize(("readout", "inputs"), [("max", 8), ("mean+max", 16), ("sort", 24)])
-def test_the_head_fits_the_readout(readout: Any, inputs: int) -> None:
-    assert made(depth=1, width=8, readout=readout, sort_nodes=3).hidden.in_features == inputs
 
 
 # ── refusals ──────────────────────────────────────────────────────────────────────────────────────

@@ -14,7 +14,7 @@ from egocnn.data.graphs import Graphs
 from egocnn.nn import EgoCNN
 from egocnn.nn.batch import Batch
 from tests.support.networks import build, doubled, whole_batch
-from tests.support.strategies import random_connected
+from tests.support.strategies import dressed, random_connected
 from tests.support.tiny import plain_model
 
 VARIANTS: dict[str, dict[str, Any]] = {
@@ -34,13 +34,8 @@ VARIANTS: dict[str, dict[str, Any]] = {
 
 
 def some_graphs(seed: int = 0) -> Graphs:
-    numbers = np.random.default_rng(seed)
-    graphs = random_connected(3, nodes=9, extra=7, seed=seed, target=np.array([0, 1, 0]), class_names=("no", "yes"))
-    low, high = np.minimum(graphs.entry_node, graphs.indices), np.maximum(graphs.entry_node, graphs.indices)
-    return graphs.replace(
-        node_attr=numbers.normal(size=(graphs.n_nodes, 2)).astype(np.float32),
-        edge_weight=(1 + (low * 7 + high) % 3).astype(np.float32),
-    )
+    classes: dict[str, Any] = {"target": np.array([0, 1, 0]), "class_names": ("no", "yes")}
+    return dressed(random_connected(3, nodes=9, extra=7, seed=seed, **classes), seed=seed)
 
 
 def network_and_batch(seed: int = 0, **changes: Any) -> tuple[EgoCNN, Batch, Callable[[Tensor], Batch]]:

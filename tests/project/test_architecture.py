@@ -1,7 +1,5 @@
 """The shape of the project, read from its syntax trees: imports flow one way, every floor fits in one look."""
 
-from __future__ import annotations
-
 import ast
 import subprocess
 import sys

@@ -31,6 +31,7 @@ INFINITE = float("inf")
         (TrainConfig, {"epochs": 0}, "epochs must be at least 1"),
         (TrainConfig, {"seed": -1}, "seed must be at least 0"),
         (TrainConfig, {"seed": 0.5}, "seed must be a whole number"),
+        (TrainConfig, {"seed": 2**63}, r"seed must be below 2\^63"),
         (TrainConfig, {"weight_decay": -1e-9}, "weight_decay must be at least 0"),
         (TrainConfig, {"learning_rate": 0}, "learning_rate must be above 0"),
         (TrainConfig, {"learning_rate": INFINITE}, "learning_rate must be above 0"),

@@ -23,7 +23,8 @@ OPTIONAL = {
 }
 """Libraries without which the examples of a name cannot run."""
 
-NAMES = [(module, name) for module in MODULES for name in import_module(module).__all__]
+NAMES = [(m, n) for n, m in {name: m for m in reversed(MODULES) for name in import_module(m).__all__}.items()]
+"""Where a name can be imported from, each once."""
 
 
 @pytest.fixture(autouse=True)

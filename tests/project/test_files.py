@@ -135,3 +135,12 @@ def test_several_files_take_their_places_together_or_all_stays_as_it_was(tmp_pat
         write_half()
     assert failure.value.filename == str(tmp_path)
     assert contents(tmp_path) == whole
+
+
+def test_what_an_earlier_writer_left_by_the_pattern_goes_and_all_else_stays(tmp_path: Path) -> None:
+    for several in (("page", "figures/1.svg", "figures/2.svg"), ("page", "figures/2.svg")):
+        with replacing_in(tmp_path, first="mark", last="page", patterns=["figures/[0-9].svg"]) as temporary:
+            for name in several:
+                write_text(temporary / name, name)
+        write_text(tmp_path / "figures/mine.svg", "of the user")
+    assert sorted(contents(tmp_path)) == ["figures/2.svg", "figures/mine.svg", "page"]

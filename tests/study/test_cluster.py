@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from egocnn.errors import DataError, EgoCNNError, MissingExtraError
-from egocnn.study.cluster import LOCAL, RAY_ENVIRONMENT, RETRIES, run_jobs
+from egocnn.study.cluster import LOCAL, RAY_ENVIRONMENT, RETRIES, in_order, run_jobs
 from egocnn.study.crossval import CrossValidation, cross_validate
 from tests.support.commands import SHORT, Run, check_refused, wait_until
-from tests.support.jobs import always_killed, broken, most, slow, without_library
+from tests.support.jobs import always_killed, broken, killed_once, most, slow, without_library
 from tests.support.tiny import ALCOHOLS, SIZES, alcohols, names_in, plain_model, plain_train
 
 if find_spec("ray") is None:
@@ -62,6 +62,11 @@ def test_what_is_refused_on_a_worker_is_refused_here_and_not_tried_again(tmp_pat
     with pytest.raises(DataError, match=r"^no use for [0-9]+ graphs$"):
         cross_validate(alcohols(), most(tmp_path, "refuses"), TRAIN, folds=3, ray=LOCAL, jobs=1)
     assert len(names_in(tmp_path)) <= 2  # the next fold may have begun
+
+
+def test_calls_in_order_lose_a_worker_and_keep_their_order(tmp_path: Path) -> None:
+    assert list(in_order(killed_once, ((tmp_path, number) for number in range(9)), ray=LOCAL)) == list(range(9))
+    assert len(names_in(tmp_path)) == 2
 
 
 @pytest.mark.parametrize("ray", [None, LOCAL])

@@ -19,11 +19,11 @@ needs_ray = pytest.mark.skipif(find_spec("ray") is None, reason="ray is not inst
 def test_an_address_that_nobody_answers_at_is_refused_after_the_stated_time_or_with_its_reason(
     monkeypatch: pytest.MonkeyPatch, run: Run
 ) -> None:
-    monkeypatch.setattr(cluster, "PATIENCE", 3.0)
+    monkeypatch.setattr(cluster, "PATIENCE", 1.0)
     with socket.create_server(("127.0.0.1", 0)) as silent:  # takes calls and never says a word
         address = f"127.0.0.1:{silent.getsockname()[1]}"
         for each in (address, f"ray://{address}"):
-            check_refused(run, f"no Ray cluster answers at {each} within 3 s", *WORDS, each)
+            check_refused(run, f"no Ray cluster answers at {each} within 1 s", *WORDS, each)
     monkeypatch.undo()
     check_refused(run, "no Ray cluster answers at nonsense: Invalid address", *WORDS, "nonsense")
 

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from egocnn.config import Device, ModelConfig, TrainConfig
+from egocnn.data.graphs import Graphs
 from egocnn.errors import RunError
 from egocnn.train import loop
 from egocnn.train.checkpoint import Checkpoint
@@ -55,14 +56,16 @@ def path(stored: bytes, tmp_path: Path) -> Path:
     return tmp_path / "checkpoint.safetensors"
 
 
-@pytest.mark.parametrize("changes", [{}, {"tie": True}, {"readout": "sort", "sort_nodes": 4}])
-@pytest.mark.parametrize("task", ["classification", "regression"])
+@pytest.mark.parametrize(
+    ("graphs", "changes"),
+    [(alcohols(), {}), (oxygens(), {"tie": True}), (oxygens(), {"readout": "sort", "sort_nodes": 4})],
+    ids=["classes", "values, tied", "values, sorted"],
+)
 @pytest.mark.parametrize(("engine", "device"), [("plain", "cpu"), ("recorded", "cpu"), GPU])
 def test_a_broken_training_goes_on_to_the_weights_and_history_of_an_unbroken_one(
-    changes: dict[str, object], task: str, engine: EngineName, device: Device, tmp_path: Path
+    graphs: Graphs, changes: dict[str, object], engine: EngineName, device: Device, tmp_path: Path
 ) -> None:
     """Bit by bit, dropout included."""
-    graphs = alcohols() if task == "classification" else oxygens()
     model, config = plain_model(**(SIZES | changes), dropout=0.3), replace(LONG, device=device, batch_size=7)
     unbroken, train, validation = parts(graphs, model)
     whole = fit(unbroken, train, validation, config, engine=engine)

@@ -1,6 +1,5 @@
 """Numbers beyond float32: every answer is finite, or refused in one line that names the graph."""
 
-import csv
 import json
 import math
 import re
@@ -23,7 +22,7 @@ from egocnn.show.streaming import prediction_rows
 from egocnn.train.metrics import scores_of
 from egocnn.train.recipe import learn
 from egocnn.train.run import train_run
-from tests.support.commands import SHORT, Run, check_refused, runner
+from tests.support.commands import SHORT, Run, check_refused, rows
 from tests.support.samples import sure
 from tests.support.tiny import MODEL, TRAIN, names_in, oxygens
 
@@ -35,7 +34,7 @@ ODD = 7
 def lines(*, attribute: float = 1.0, weight: float = 1.0, target: float = 1.0, part: str = "train") -> list[str]:
     """Chains of five nodes with two attributes, weights and a value each; the odd one's are multiplied."""
     rng = np.random.default_rng(0)
-    rows = []
+    written = []
     for g in range(24):
         large = (attribute, weight, target) if g == ODD else (1, 1, 1)
         nodes = [
@@ -45,8 +44,8 @@ def lines(*, attribute: float = 1.0, weight: float = 1.0, target: float = 1.0, p
         edges = [{"source": i, "target": i + 1, "weight": large[1] * 0.9} for i in range(4)]
         own = part if g == ODD else "test" if g >= 18 else "validation" if g >= 14 else "train"
         value = large[2] * float(rng.uniform(0.5, 1))
-        rows.append(json.dumps({"name": f"g{g}", "nodes": nodes, "edges": edges, "target": value, "split": own}))
-    return rows
+        written.append(json.dumps({"name": f"g{g}", "nodes": nodes, "edges": edges, "target": value, "split": own}))
+    return written
 
 
 @pytest.fixture
@@ -66,11 +65,6 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "data.jsonl").write_text("\n".join(lines()) + "\n")
     train_run(egocnn.read(folder / "data.jsonl", split="split"), folder / "run", MODEL, TRAIN)
     return folder / "run"
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Run:
-    return runner(capsys)
 
 
 BEYOND = {
@@ -206,8 +200,7 @@ def test_large_numbers_that_fit_are_learned_predicted_and_explained(data: Any, t
     assert code == 0, err
     assert math.isfinite(json.loads(out)["test_r2"])
     assert run("predict", tmp_path / "run", path, "-o", tmp_path / "p.csv", "--json")[0] == 0
-    with (tmp_path / "p.csv").open() as file:
-        assert all(math.isfinite(float(row["predicted"])) for row in csv.DictReader(file))
+    assert all(math.isfinite(float(row["predicted"])) for row in rows(tmp_path / "p.csv"))
     code, _, err = run("explain", tmp_path / "run", path, "-o", tmp_path / "report", "--json", "--quiet")
     assert code == 0, err
 

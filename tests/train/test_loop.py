@@ -9,15 +9,11 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from torch import Tensor, nn
 
-from egocnn.config import Readout
 from egocnn.data.graphs import Graphs
 from egocnn.encode.encoder import Encoder
 from egocnn.errors import DataError
-from egocnn.model import Model
 from egocnn.nn import predict as predicting
-from egocnn.nn.batch import Batch
 from egocnn.nn.device import choose_device
 from egocnn.nn.predict import portions
 from egocnn.train.engines.common import Progress, rate
@@ -26,7 +22,6 @@ from egocnn.train.loop import EngineName
 from egocnn.train.metrics import evaluate, loss_and_score, loss_of
 from egocnn.train.recipe import learn
 from tests.support.samples import one_graph, sure
-from tests.support.strategies import random_trees
 from tests.support.tiny import MODEL, SIZES, TRAIN, alcohols, fit, oxygens, parts, plain_model, plain_train, same, state
 
 # ── one seed, one result ──────────────────────────────────────────────────────────────────────────
@@ -40,33 +35,6 @@ def test_the_same_seed_gives_the_same_weights_bit_by_bit(changes: dict[str, obje
     )
     assert same(first, second)
     assert not same(first, other)
-
-
-class Watching(nn.Module):
-    """An embedding that notes which graphs it is shown in training, by their numbers of nodes."""
-
-    def __init__(self, embed: nn.Module) -> None:
-        super().__init__()
-        self.embed = embed
-        self.shown: list[int] = []
-
-    def forward(self, batch: Batch) -> Tensor:
-        if self.training:
-            self.shown += batch.node_counts.tolist()
-        h: Tensor = self.embed(batch)
-        return h
-
-
-def test_the_order_of_graphs_changes_from_epoch_to_epoch_and_with_the_seed() -> None:
-    orders = []
-    for seed in (0, 1):
-        network, train, validation = parts(alcohols())
-        watching = Watching(network.embed)
-        network.embed = watching
-        fit(network, train, validation, replace(TRAIN, seed=seed, epochs=2, batch_size=3))
-        orders += [watching.shown[: len(train)], watching.shown[len(train) :]]
-    assert len({tuple(order) for order in orders}) == 4
-    assert len({tuple(sorted(order)) for order in orders}) == 1
 
 
 def test_the_first_weights_follow_from_the_seed_and_random_states_outside_do_not_matter_nor_change() -> None:
@@ -233,19 +201,3 @@ def test_portions_hold_every_graph_once_in_order_and_few_nodes(counts: list[int]
         chosen = list(portions(data))
     assert torch.cat(chosen).tolist() == list(range(len(graphs)))
     assert all(sum(graphs.node_counts[portion.numpy()]) <= at_once + max(counts, default=1) for portion in chosen)
-
-
-@pytest.mark.parametrize("readout", ["max", "sort"])
-def test_what_is_said_of_a_graph_depends_neither_on_its_company_nor_on_the_portions(
-    readout: Readout, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    train, others = alcohols(), random_trees(30, nodes=25, seed=5, target=np.zeros(30), part=np.zeros(30, int))
-    others = others.replace(target=np.zeros(30, int), class_names=train.class_names)
-    predictor: Model = learn(train, replace(MODEL, readout=readout, sort_nodes=6), TRAIN)[0]
-    mixed = Graphs.concat([others, train.replace(group=None, smiles=None, node_truth=None, edge_truth=None)])
-    alone = np.concatenate([predictor.outputs(mixed[[number]]) for number in range(len(mixed))])
-    together = predictor.outputs(mixed)
-    np.testing.assert_allclose(together, alone, rtol=1e-5, atol=1e-5)
-    monkeypatch.setattr(predicting, "NODES_AT_ONCE", 50)
-    np.testing.assert_allclose(predictor.outputs(mixed), alone, rtol=1e-5, atol=1e-5)
-    assert np.ptp(alone[:, 0]) > 1e-3

@@ -222,6 +222,10 @@ def test_graphs_that_look_like_one_of_another_class_are_counted_and_two_are_name
     assert caplog.messages == [line] * told
     tell_look_alikes(graphs.replace(target=np.array([0.5, 1.5, 2]), class_names=()))
     assert len(caplog.messages) == told
+    target = np.array([[*classes, 1], [0, np.nan, 1], [0.5, 1.5, 2]]).T
+    kinds = (("toxic", ("no", "yes")), ("polar", ("no", "yes")), ("size", ()))
+    tell_look_alikes(graphs.replace(target=target, class_names=(), targets=kinds))
+    assert caplog.messages[told:] == [f"toxic: {line}"] * told
 
 
 def test_of_a_huge_graph_a_connected_part_is_learned_from_and_the_whole_is_tested(

@@ -62,11 +62,9 @@ def crossval(options: Options) -> None:
         options, "cross-validating", protocol.folds * protocol.runs * protocol.restarts * train.networks * train.epochs
     ) as callbacks:
         graphs = open_graphs(options)
-        result = cross_validate(
-            graphs if isinstance(model, ModelConfig) and not options.stack else graphs.whole(), *(model, train),
-            protocol=protocol, stack=options.stack, jobs=options.jobs, ray=options.ray, data=options.data,
-            out=options.out, overwrite=options.overwrite, **callbacks
-        )  # fmt: skip
+        graphs = graphs if isinstance(model, ModelConfig) and not options.stack else graphs.whole()
+        typed = {name: getattr(options, name) for name in ("stack", "jobs", "ray", "data", "out", "overwrite")}
+        result = cross_validate(graphs, model, train, protocol=protocol, **typed, **callbacks)
     plain, lines = asdict(result), list(result.lines())
     if against is not None:
         plain["comparison"] = compare(result, against).to_plain()

@@ -85,9 +85,11 @@ def explain_shards(options: Options, model: Model, shards: list[Path]) -> None:
             "the paper's attention is fitted to all graphs at once; for shards choose another --technique"
         )
     choice = chosen_rows(options, model)
-    settings = {**asdict(config), "class": options.explained, **({"choice": asdict(choice)} if choice else {})}
-    kinds = {**(prediction_kinds(model) if choice else {}), **explanation_kinds(model)}
-    how: dict[str, Any] = {"explains": config, "explained": options.explained, "choice": choice}
+    asked = {"target": options.explain_target} if model.targets else {}
+    settings = {**asdict(config), "class": options.explained, **asked, **({"choice": asdict(choice)} if choice else {})}
+    one = model.of_target(options.explain_target)
+    kinds = {**(prediction_kinds(model) if choice else {}), **explanation_kinds(one)}
+    how: dict[str, Any] = {"explains": config, "explained": options.explained, **asked, "choice": choice}
     answer_shards(options, model, shards, settings, kinds=kinds, **how)
 
 
@@ -100,7 +102,9 @@ def chosen_rows(options: Options, model: Model) -> Choice | None:
     if options.where is not None:
         return Choice.parse(options.where, kinds)
     numbers = [name for name, kind in kinds.items() if kind == "double" and not name.endswith("true")]
-    by = options.by or next(name for name in reversed(numbers) if not name.endswith("spread"))
+    asked = f"{options.explain_target or model.targets[0]} " if model.targets else ""
+    own = prediction_kinds(model.of_target(options.explain_target))
+    by = options.by or asked + [name for name in own if f"{asked}{name}" in numbers and name != "spread"][-1]
     if by not in numbers:
         raise ConfigError(f"--by {by}: is none of {', '.join(numbers)}")
     return None if options.highest is None else Choice(highest=options.highest, by=by)

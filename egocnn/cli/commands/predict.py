@@ -32,7 +32,9 @@ def predict(options: Options) -> None:
     seen = Familiarity(model.encoder)
     result = predict_to_file(model, portions, options.out, columns, see=seen.add, device=options.device)
     seen.warn()
-    scores = ", ".join(f"{in_words(name)} {value:.4f}" for name, value in result.items() if isinstance(value, float))
+    of_each = tuple(f"{target}." for target in model.targets)  # of several targets the mean is shown
+    means = {name: value for name, value in result.items() if isinstance(value, float) and not name.startswith(of_each)}
+    scores = ", ".join(f"{in_words(name)} {value:.4f}" for name, value in means.items())
     text = f"{result['graphs']} predictions in {options.out}" + (f" ({scores})" if scores else "")
     if failed := result["failed"]:
         text += f"; {failed} row{'' if failed == 1 else 's'} without, the column error says why"

@@ -69,15 +69,14 @@ def sweep(options: Options) -> None:
     print_result(options, asdict(record), [*record.lines(), tables])
 
 
-def same_command(options: Options, *settings: Any) -> str:
+def same_command(options: Options, reading: ReadConfig, *settings: Any) -> str:
     """A command that does the same again: what is at its usual value is left out."""
-    from egocnn.data.schema import DRAWN
     from egocnn.study.sweep.grid import changed, flags
 
     words = ["egocnn", "sweep", options.data, *(word for over in options.over for word in ("--over", over))]
     for name in ("limit", "sample", "protocol", "folds", "restarts", "splits", "metric", "split"):
-        # a column of the split is among the settings of reading
-        if (typed := getattr(options, name)) not in (None, "plain") and (name != "split" or typed in DRAWN):
+        # what is drawn of a store is not among the settings that it was read with
+        if (typed := getattr(options, name)) not in (None, "plain") and (name != "split" or typed != reading.split):
             words += [f"--{name}", str(typed)]
     last = [*(["--test-chosen"] if options.test_chosen else []), "-o", str(options.out)]
-    return " ".join(filter(None, [shlex.join(words), flags(changed(*settings)), shlex.join(last)]))
+    return " ".join(filter(None, [shlex.join(words), flags(changed(reading, *settings)), shlex.join(last)]))

@@ -44,14 +44,13 @@ def train_and_print(options: Options, graphs: "Collection", reading: dict[str, A
     from egocnn.train.run import train_run
     from egocnn.train.run_folder import growing_place
 
-    config = from_options(options, TrainConfig)
+    model, config = from_options(options, ModelConfig), from_options(options, TrainConfig)
+    typed = {name: getattr(options, name) for name in ("test", "resume", "overwrite")}
+    typed |= {"settings": used_settings(options), "log": tensorboard_report if options.tensorboard else None}
+    about = {"data": source, "read": reading}
     visible = not options.quiet and World.here().rank == 0
     with training_report(config, visible=visible) as report:
-        metrics = train_run(
-            *(graphs, folder, from_options(options, ModelConfig), config), test=options.test,
-            about={"data": source, "read": reading}, settings=used_settings(options), resume=options.resume,
-            overwrite=options.overwrite, report=report, log=tensorboard_report if options.tensorboard else None
-        )  # fmt: skip
+        metrics = train_run(graphs, folder, model, config, about=about, report=report, **typed)
     is_beside = metrics["interrupted"] and options.overwrite
     place = growing_place(folder) if is_beside else folder
     print_result(options, metrics, score_lines(metrics, place))

@@ -19,6 +19,9 @@ from egocnn.errors import DataError, MissingColumnError
 MOST_INVALID = 0.05  # share of the rows of a file that may be left out without being asked
 MOST_NUMBERS = 0.95  # a column with this share of numbers, or more, holds values to predict
 MISSING = ("", "na", "n/a", "nan", "null", "none", "-")  # how tables say that a value is not known
+ERRORS = ("#n/a", "#na", "#value!", "#div/0!", "#num!", "#ref!", "#name?", "#null!")  # of spreadsheets
+AMONG_NUMBERS = ("?", ".", "..", "--", "<na>", "n.a.", "nd", "n.d.", "n/d", *ERRORS)
+"""The same where all else in the column are numbers: spreadsheets, SAS, R, pandas and assays; elsewhere a class."""
 TARGET_FIELDS = ("target", "label", "class", "y")
 NAME_FIELDS = ("name", "id")
 PART_WORDS = {"training": "train", "valid": "validation", "val": "validation", "dev": "validation"}
@@ -183,12 +186,13 @@ def encode_targets(
 ) -> tuple[NDArray[Any] | None, tuple[str, ...]]:
     """Texts -> (class numbers, class names), or (real values, ()); without a single value (None, ()).
 
-    None, empty texts, NA, N/A, NaN, null, none and - are missing: class -1, value NaN. ``task="auto"`` reads classes
-    where more than one text in twenty is not a number, where all are whole and only two differ, and where all are whole
-    with at most 20 different ones and fewer than half as many as there are graphs; anything else is to be predicted as
-    a number. Numbers that are equal name one class, however they are written; classes are sorted by number where all
-    are numbers, else by name. ``places`` says where each value stands, for error messages."""
-    texts = [None if value is None or value.strip().lower() in missing else value.strip() for value in values]
+    None, empty texts, NA, N/A, NaN, null, none and - are missing: class -1, value NaN; among numbers also what
+    AMONG_NUMBERS lists. ``task="auto"`` reads classes where more than one text in twenty is not a number, where all are
+    whole and only two differ, and where all are whole with at most 20 different ones and fewer than half as many as
+    there are graphs; anything else is to be predicted as a number. Numbers that are equal name one class, however they
+    are written; classes are sorted by number where all are numbers, else by name. ``places`` says where each value
+    stands, for error messages."""
+    texts = known_texts(values, missing)
     known = [text for text in texts if text is not None]
     if not known:
         return None, ()
@@ -216,7 +220,7 @@ def encode_values(
 
     Left to itself (``task="auto"``), texts and booleans are classes and a number with a point is a value to predict."""
     texts = [_target_text(value, place) for value, place in zip(values, places, strict=True)]
-    known = [value for value, text in zip(values, texts, strict=True) if text and text.strip().lower() not in MISSING]
+    known = [value for value, text in zip(values, known_texts(texts), strict=True) if text is not None]
     if task == "auto":
         words = sum(isinstance(value, (str, bool, np.bool_)) for value in known)
         if words > (1 - MOST_NUMBERS) * len(known) and not _have_bounds([str(value).strip() for value in known]):
@@ -269,6 +273,16 @@ def _have_bounds(texts: Sequence[str]) -> bool:
     """Whether these are numbers but for some that are only known to lie above or below one: no classes, then."""
     numbers, bounds = (sum(bool(kind.fullmatch(text)) for text in texts) for kind in (NUMBER, BOUND))
     return 0 < bounds < numbers and numbers + bounds >= MOST_NUMBERS * len(texts)
+
+
+def known_texts(texts: Sequence[str | None], missing: Sequence[str] = MISSING) -> list[str | None]:
+    """The texts without blanks around them, None where one says that nothing is known."""
+    found = [None if text is None or text.strip().lower() in missing else text.strip() for text in texts]
+    others = [text for text in found if text is not None and text.lower() not in AMONG_NUMBERS]
+    numbers = sum(bool(NUMBER.fullmatch(text)) for text in others)
+    if numbers >= MOST_NUMBERS * len(others) or _have_bounds(others):
+        return [None if text is None or text.lower() in AMONG_NUMBERS else text for text in found]
+    return found
 
 
 def look_like_classes(texts: Sequence[str]) -> bool:

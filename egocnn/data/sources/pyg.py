@@ -1,5 +1,7 @@
 """PyTorch Geometric data, or any objects with an edge_index -> Graphs, and back."""
 
+import math
+import re
 import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -8,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from egocnn.config import ReadConfig
+from egocnn.config import ReadConfig, split_names
 from egocnn.data.arrays import Ints
 from egocnn.data.graphs import Graphs
 from egocnn.data.schema import SEPARATOR, rule
@@ -26,19 +28,35 @@ def from_pyg(data: Sequence[Any], config: ReadConfig | None = None) -> Graphs:
     it holds whole numbers (several columns: words of one label, the first is the element of molecules of
     ``from_smiles``, MoleculeNet and OGB) or one-hot rows in all graphs. ``edge_label`` or ``edge_attr`` labels the
     edges likewise; ``edge_weight``, or one real number per edge in ``edge_attr``, weighs them. ``y`` is a class where
-    it is whole or a text, and a value where it is real; ``name`` and the fields that ``config`` names are read, too."""
+    it is whole, a text, or 0.0 and 1.0 alone, and a value where it is real; with the shape (1, T), as OGB and
+    MoleculeNet have it, it is several targets: y0, y1 and so on, NaN where unknown. ``name`` and the fields that
+    ``config`` names are read, too."""
     settings = config or ReadConfig()
     target = settings.target or "y"
     keys = {target, settings.split, settings.group, *((settings.name,) if settings.name else NAME_FIELDS)} - {None}
+    keys |= {"y" if re.fullmatch(r"y\d+", name) else name for name in split_names(settings.target)}
     labelled = all(_labels(_array(item, "x", f"graph {i}")) is not None for i, item in enumerate(data))
     records = [_record(item, f"graph {i}", labelled) for i, item in enumerate(data)]
     rows = [plain_fields(item, keys, f"graph {i}") for i, item in enumerate(data)]
-    if settings.task == "auto" and not any(isinstance(row.get(target), float) for row in rows):
+    several = dict.fromkeys(name for row in rows for name in row if re.fullmatch(r"y\d+", name) and name not in keys)
+    if several and settings.target is None:
+        settings = replace(settings, target=",".join(several))
+    for name in (target, *several) if settings.task == "auto" else ():
+        _as_classes(rows, name)
+    if settings.task == "auto" and not several and not any(isinstance(row.get(target), float) for row in rows):
         settings = replace(settings, task="classification")
     fields = GraphFields("data", settings)
     for i, row in enumerate(rows):
         fields.add(f"graph {i}", str(i), row)
     return collect(records, fields)
+
+
+def _as_classes(rows: Sequence[dict[str, Any]], name: str) -> None:
+    """Make real numbers whole where those that are known are 0 and 1, both of them: others write classes so."""
+    values = {value for row in rows if isinstance(value := row.get(name), float) and not math.isnan(value)}
+    for row in rows if values == {0, 1} else ():
+        if isinstance(value := row.get(name), float):
+            row[name] = None if math.isnan(value) else int(value)
 
 
 def to_pyg(graphs: Graphs) -> list[Any]:
@@ -194,6 +212,9 @@ def plain_fields(item: Any, keys: Iterable[str], place: str) -> dict[str, object
                 value = _to_numpy(value)
             except UNREADABLE:
                 raise DataError(f"{place}: {key} {short(value)} must be a number or a text") from None
+            if key == "y" and value.ndim == 2 and len(value) == 1 and value.size > 1:
+                fields |= {f"y{n}": each for n, each in enumerate(value[0].tolist())}
+                continue
             rule(value.size == 1, f"{place}: {key} must be one number or text, got the shape {value.shape}")
             value = value.item()
         if value is not None:

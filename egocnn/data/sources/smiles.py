@@ -4,6 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -73,17 +74,19 @@ def from_frame(frame: Any, config: ReadConfig) -> Graphs:
     for name, times in Counter(names).items():
         rule(times == 1, f"{where}: two columns are called {short(name)}")
     rule(len(frame), f"{where}: has no rows")
-    molecules = names.index(smiles_column(names, config, where, "smiles="))
+    molecules = smiles_column(names, config, where, "smiles=")
     column = frame_target(frame, config)
     if config.task == "auto" and str(getattr(column, "dtype", "")) == "category":
         config = replace(config, task="classification")
     fields = GraphFields(where, _strict(config), typed=False, way_out="; skip_invalid=True leaves such rows out")
-    columns = [[None if is_missing(value) else value for value in frame[name]] for name in frame.columns]
-    rows = (
-        (f"{where}, row {row}", row, dict(zip(names, values, strict=True)), values[molecules])
-        for row, values in enumerate(zip(*columns, strict=True))
-    )
+    rows = ((f"{where}, row {row}", row, own, own[molecules]) for row, own in enumerate(frame_rows(frame)))
     return collect(_molecule_records(rows, fields), fields)
+
+
+def frame_rows(frame: Any) -> Iterator[dict[str, Any]]:
+    """Column name -> value for every row, None where it is missing."""
+    columns = [[None if is_missing(value) else value for value in frame[name]] for name in frame.columns]
+    return (dict(zip(map(str, frame.columns), values, strict=True)) for values in zip(*columns, strict=True))
 
 
 def _strict(config: ReadConfig) -> ReadConfig:
@@ -255,15 +258,18 @@ def parse_smiles(text: object) -> Any:
     text = text.strip()
     shown = f"SMILES {short(text)}"
     rule(len(text) <= MOST_CHARACTERS, f"{shown} has {len(text)} characters; {MOST_CHARACTERS} are read at most")
-    rule(text.isascii(), f"{shown} does not parse (a character that SMILES does not know)")
-    options = chem.SmilesParserParams()
+    # RDKit reads no further than a line end, and takes what stands before it for the molecule
+    is_known = text.isascii() and text.isprintable()
+    rule(is_known, f"{shown} does not parse (a character that SMILES does not know)")
+    return _parsed(lambda sanitize: chem.MolFromSmiles(text, _parser(sanitize)), shown, "SMILES")
+
+
+@cache
+def _parser(sanitize: bool) -> Any:
+    options = optional("rdkit.Chem", "molecules").SmilesParserParams()
     options.parseName = options.allowCXSMILES = False
-
-    def parse(sanitize: bool) -> Any:
-        options.sanitize = sanitize
-        return chem.MolFromSmiles(text, options)
-
-    return _parsed(parse, shown, "SMILES")
+    options.sanitize = sanitize
+    return options
 
 
 def parse_block(block: MolBlock) -> Any:

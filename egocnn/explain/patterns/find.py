@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -128,31 +129,27 @@ def _pattern(fragment: Fragment, counts: PatternCounts, samples: Sequence[Sample
     far = {s: (samples[s].group != counts.class_name, abs(samples[s].graph.n_nodes - median), s) for s in where}
     places = [(samples[s], where[s]) for s in sorted(where, key=far.__getitem__)]
     examples = [Occurrence(sample.graph, sample.spread(nodes)) for sample, nodes in places[:MOST_EXAMPLES]]
-    name, is_molecule = name_fragment(fragment.shape, places), samples[0].is_molecule
-    return Pattern(
-        name=name, graph=_cut(examples[0], fragment, is_molecule, name),
-        smiles=to_smiles(fragment.shape) if is_molecule else None,
-        smarts=to_smarts(fragment.shape) if is_molecule else None, examples=tuple(examples), **asdict(counts),
-    )  # fmt: skip
+    shape, is_molecule = fragment.shape, samples[0].is_molecule
+    smiles, smarts = (to_smiles(shape), to_smarts(shape)) if is_molecule else (None, None)
+    graph = _cut(examples[0], shape, is_molecule, name := name_fragment(shape, places))
+    return Pattern(name=name, graph=graph, smiles=smiles, smarts=smarts, examples=tuple(examples), **asdict(counts))
 
 
-def _cut(example: Occurrence, fragment: Fragment, is_molecule: bool, name: str) -> Graph:
+def _cut(example: Occurrence, shape: Labelled, is_molecule: bool, name: str) -> Graph:
     whole, place = example.graph, {node: i for i, node in enumerate(example.nodes)}
     ends = [(u, v) for u, v in whole.edges.tolist() if u in place and v in place and u != v]
     edges = sorted(sorted((place[u], place[v])) for u, v in ends)
-    bonds = {(u, v): bond for u, v, bond in fragment.shape.edges}
+    pairs, bonds = np.array(edges, np.int64).reshape(-1, 2), {(u, v): bond for u, v, bond in shape.edges}
+    kinds = None if whole.edge_label is None else tuple(bonds.get((u, v), "single") for u, v in edges)
     labels = None
     if whole.node_label is not None:
-        own = fragment.shape.labels
+        own = shape.labels
         hydrogens = tuple(whole.node_label[node] for node in example.nodes[len(own) :])
         if is_molecule and hydrogens:  # they are nodes, and no part of the label
             own = tuple(label if label.startswith("H") else label.split("H")[0] for label in own)
         labels = own + hydrogens
-    return Graph(
-        name=name, n_nodes=len(example.nodes), edges=np.array(edges, np.int64).reshape(-1, 2), node_label=labels,
-        edge_label=None if whole.edge_label is None else tuple(bonds.get((u, v), "single") for u, v in edges),
-        **dict.fromkeys(("edge_weight", "node_attr", "target", "smiles", "node_truth", "edge_truth")),
-    )  # fmt: skip
+    none: dict[str, Any] = dict.fromkeys(("edge_weight", "node_attr", "target", "smiles", "node_truth", "edge_truth"))
+    return Graph(name=name, n_nodes=len(place), edges=pairs, node_label=labels, edge_label=kinds, **none)
 
 
 def _distinguished(patterns: list[Pattern]) -> list[Pattern]:

@@ -11,8 +11,8 @@ import numpy as np
 from egocnn.data.arrays import Ints
 from egocnn.data.graphs import Graph, Graphs
 from egocnn.data.molecules import to_molecule
-from egocnn.data.schema import SEPARATOR
-from egocnn.errors import DataError, MissingExtraError
+from egocnn.data.schema import SEPARATOR, rule
+from egocnn.data.sources.text import optional
 
 LARGEST_GROUP = 13  # Heavy atoms of a group that may be exchanged for another.
 MOST_CUTS = 100  # Bonds of a molecule that are cut in turn; molecules with more, polymers say, are left out.
@@ -151,17 +151,13 @@ def changed_atoms(graph: Graph, common: Ints) -> Ints:
 
 def _heavy_atoms(graph: Graph) -> tuple[Any, Ints]:
     """The molecule without hydrogens, and the nodes that its atoms are."""
-    try:
-        from rdkit import Chem, rdBase
-    except ImportError:
-        raise MissingExtraError("rdkit", "molecules") from None
-    molecule = None if graph.smiles is None else to_molecule(graph)
-    if molecule is None:
-        raise DataError(f"graph {graph.name}: is no molecule with a SMILES; only molecules are compared")
+    chem, base = optional("rdkit.Chem", "molecules"), optional("rdkit.rdBase", "molecules")
+    molecule: Any = None if graph.smiles is None else to_molecule(graph)
+    rule(molecule is not None, f"graph {graph.name}: is no molecule with a SMILES; only molecules are compared")
     for atom in molecule.GetAtoms():
         atom.SetIntProp("node", atom.GetIdx())
-    with rdBase.BlockLogs():
-        molecule = Chem.RemoveHs(molecule)
+    with base.BlockLogs():
+        molecule = chem.RemoveHs(molecule)
     return molecule, np.array([atom.GetIntProp("node") for atom in molecule.GetAtoms()], np.int64)
 
 

@@ -75,18 +75,13 @@ class Pattern(PatternCounts):
         shares = f"{percent(self.share_in_class)} of {group}, {percent(self.share_in_others)} of the others"
         return f"{self.name}: in {shares} (lift {times(self.lift)}, {chance(self.p_value)}){given_up}"
 
-    @property
-    def sentence(self) -> str:
-        """the pattern in one line"""
-        return str(self)
-
     def to_plain(self) -> Mapping[str, Any]:
         """Numbers, texts and lists alone, for JSON."""
         bonds = self.graph.edge_label or [None] * len(self.graph.edges)
         return {
             "class": self.class_name,
             "name": self.name,
-            "sentence": self.sentence,
+            "sentence": str(self),
             "smiles": self.smiles,
             "smarts": self.smarts,
             "nodes": list(self.graph.node_label) if self.graph.node_label else self.graph.n_nodes,

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import takewhile
 from typing import Any
 
 import numpy as np
@@ -10,8 +9,8 @@ import numpy as np
 from egocnn.data.arrays import Ints
 from egocnn.data.graphs import Graph
 from egocnn.data.molecules import name_atoms, to_molecule
+from egocnn.data.schema import rule
 from egocnn.data.sources.smiles import atom_label, bond_label
-from egocnn.errors import DataError
 from egocnn.explain.patterns.labelled import Labelled
 from egocnn.explain.patterns.record import LOWERS, RAISES
 from egocnn.explain.structure import CriticalStructure
@@ -43,21 +42,17 @@ class Sample:
 
 def read_samples(structures: Sequence[CriticalStructure], data: str | None) -> list[Sample]:
     """One sample per graph; structures traced for a class that was not predicted add their graph alone."""
-    if not structures:
-        raise DataError("no critical structures are given; patterns need some")
+    rule(structures, "no critical structures are given; patterns need some")
     structures = [structure.named() for structure in structures]
     kinds = {structure.explained is None for structure in structures}
-    if len(kinds) > 1:
-        raise DataError("some of these structures explain classes and some explain values; patterns need one kind")
+    rule(len(kinds) == 1, "some of these structures explain classes and some explain values; patterns need one kind")
     median = float(np.median([_value(structure) for structure in structures])) if kinds == {True} else 0.0
     one_of = {_key(structure.graph): structure for structure in reversed(structures)}
     one_of |= {_key(s.graph): s for s in structures if s.explained == s.predicted}
     chosen = list(one_of.values())[::-1]
     graphs = [name_atoms(structure.graph, data) for structure in chosen]
-    molecules: list[Any] = list(takewhile(lambda molecule: molecule is not None, map(to_molecule, graphs)))
-    if len(molecules) < len(
-        graphs
-    ):  # a molecule for each graph, or none for any: labels of two kinds would never agree
+    molecules: list[Any] = list(map(to_molecule, graphs))
+    if any(molecule is None for molecule in molecules):  # labels of two kinds would never agree
         molecules = [None] * len(graphs)
     return [_sample(*each, median) for each in zip(chosen, graphs, molecules, strict=True)]
 

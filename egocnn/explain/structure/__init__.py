@@ -14,9 +14,9 @@ import numpy as np
 from egocnn.data.arrays import Floats, Ints, build_adjacency
 from egocnn.data.graphs import Graph
 from egocnn.data.schema import EDGE_COLUMNS, NODE_COLUMNS
-from egocnn.data.sources.text import one_line
+from egocnn.data.sources.text import one_line, optional
 from egocnn.data.subgraphs import surroundings
-from egocnn.errors import DataError, MissingExtraError
+from egocnn.errors import DataError
 from egocnn.explain.structure import wording
 from egocnn.explain.structure.plain import fields_of
 from egocnn.files import finite_json, regular, replacing
@@ -204,24 +204,20 @@ class CriticalStructure:
             The structure itself where the graph is drawn whole; else that of a part, whose nodes are counted anew."""
         if self.whole is not None or not self.drawn_part:
             return self
-        graph = self.graph
-        indptr, indices, _ = build_adjacency(graph.edges, graph.n_nodes)
+        indptr, indices, _ = build_adjacency(self.graph.edges, self.graph.n_nodes)
         nodes = surroundings(indptr, indices, self.critical_nodes, np.abs(self.node_importance), DRAWN)
-        number = np.full(graph.n_nodes, -1)
-        number[nodes] = np.arange(len(nodes))
-        edges = np.flatnonzero((number[graph.edges] >= 0).all(axis=1))
-        names = tuple(map(str, nodes.tolist())) if graph.node_names is None else _some(graph.node_names, nodes)
-        part: dict[str, Any] = {name: _some(getattr(graph, name), nodes) for name in NODE_COLUMNS}
-        part |= {name: _some(getattr(graph, name), edges) for name in EDGE_COLUMNS}
-        pairs, trace = number[graph.edges[edges]], self.trace
+        graph, edges = part_of(self.graph, nodes)
+        names = graph.node_names or tuple(map(str, nodes.tolist()))
         return replace(
-            self, graph=replace(graph, n_nodes=len(nodes), edges=pairs, smiles=None, node_names=names, **part),
-            node_importance=self.node_importance[nodes], edge_importance=self.edge_importance[edges],
+            self,
+            graph=replace(graph, smiles=None, node_names=names),
+            node_importance=self.node_importance[nodes],
+            edge_importance=self.edge_importance[edges],
             critical_nodes=np.flatnonzero(np.isin(nodes, self.critical_nodes)),
             critical_edges=np.flatnonzero(np.isin(edges, self.critical_edges)),
-            trace=trace and Trace(trace.nodes[:, nodes], trace.edges[:, edges]),
-            whole=(graph.n_nodes, self.speaks_for, self.speaks_against),
-        )  # fmt: skip
+            trace=self.trace and Trace(self.trace.nodes[:, nodes], self.trace.edges[:, edges]),
+            whole=(self.graph.n_nodes, self.speaks_for, self.speaks_against),
+        )
 
     def _repr_html_(self) -> str:
         """The picture inline in a notebook, and the text beneath."""
@@ -306,11 +302,8 @@ class CriticalStructure:
         Returns:
             Nodes, by their names where they have any, and edges with their ``importance``, ``label``, and whether they
             are ``critical``."""
-        try:
-            import networkx as nx
-        except ImportError:
-            raise MissingExtraError("networkx", "networks") from None
-        graph, whole = nx.Graph(name=self.name), self.graph
+        whole: Graph = self.graph
+        graph: networkx.Graph = optional("networkx", "networks").Graph(name=self.name)
         critical, chosen = set(self.critical_nodes.tolist()), set(self.critical_edges.tolist())
         names: Sequence[Any] = whole.node_names or range(whole.n_nodes)
         for n, importance in enumerate(self.node_importance.tolist()):
@@ -326,15 +319,13 @@ class CriticalStructure:
 
         Returns:
             ``edge_index`` in both directions, ``node_mask`` (N, 1) and ``edge_mask`` as importances."""
-        try:
-            import torch
-            from torch_geometric.explain import Explanation
-        except ImportError:
-            raise MissingExtraError("torch-geometric", "pyg") from None
+        import torch
+
+        made: type[Explanation] = optional("torch_geometric.explain", "pyg").Explanation
         edges = torch.from_numpy(self.graph.edges)
         again = edges[:, 0] != edges[:, 1]  # a loop stands once
         importance = torch.from_numpy(self.edge_importance).float()
-        return Explanation(
+        return made(
             num_nodes=self.graph.n_nodes,
             edge_index=torch.cat([edges, edges[again].flip(1)]).t().contiguous(),
             node_mask=torch.from_numpy(self.node_importance).float()[:, None],
@@ -342,11 +333,19 @@ class CriticalStructure:
         )
 
 
-def _some(values: Any, which: Ints) -> Any:
-    """Those of a column, which may be missing; texts stay a tuple"""
-    if isinstance(values, tuple):
-        return tuple(values[n] for n in which)
-    return None if values is None else values[which]
+def part_of(graph: Graph, nodes: Ints) -> tuple[Graph, Ints]:
+    """These nodes, counted anew in their order, with the edges among them; and which edges these are."""
+    number = np.full(graph.n_nodes, -1)
+    number[nodes] = np.arange(len(nodes))
+    edges = np.flatnonzero((number[graph.edges] >= 0).all(axis=1))
+    changes: dict[str, Any] = {"n_nodes": len(nodes), "edges": number[graph.edges[edges]]}
+    for names, which in (((*NODE_COLUMNS, "node_names"), nodes), (EDGE_COLUMNS, edges)):
+        for name in names:
+            if isinstance(values := getattr(graph, name), tuple):
+                changes[name] = tuple(values[n] for n in which)
+            elif values is not None:
+                changes[name] = values[which]
+    return replace(graph, **changes), edges
 
 
 def write_structures(structures: Iterable[CriticalStructure], path: Path) -> None:

@@ -45,8 +45,8 @@ def evidence(structure: CriticalStructure) -> str:
 
 
 def nothing_in_short(structure: CriticalStructure) -> str:
-    """For captions of structures that are empty."""
-    return "no part stands out" if structure.explained is None else f"nothing speaks for {structure.explained}"
+    """For captions of structures that are empty; all atoms together may speak for the class nevertheless."""
+    return "no part stands out" + ("" if structure.explained is None else f" for {structure.explained}")
 
 
 def doubt(structure: CriticalStructure) -> str:

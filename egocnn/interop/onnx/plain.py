@@ -181,13 +181,11 @@ def _spread(target: TargetScale, each: Tensor, mean: Tensor) -> Tensor:
 def portable_batch(read: Mapping[str, Tensor]) -> Batch:
     """The inputs by name -> a batch; what this model does not read is left empty"""
     neighbours, none = read["neighbours"], torch.zeros(0, dtype=torch.int64)
-    return _PortableBatch(
-        neighbours=Neighbours(neighbours),
-        bags=Bags(rows=read.get("entry_row", none), offsets=none, weight=read.get("entry_weight")),
-        entry_node=read.get("entry_node", none), node_label=read.get("node_label", none),
-        attributes=read.get("attributes", torch.zeros((neighbours.shape[0], 0))), place=read.get("position", none),
-        graph_of=read["graph_of"], node_counts=read["node_counts"], target=None,
-    )  # fmt: skip
+    bags = Bags(rows=read.get("entry_row", none), offsets=none, weight=read.get("entry_weight"))
+    attributes = read.get("attributes", torch.zeros((neighbours.shape[0], 0)))
+    columns: dict[str, Any] = {"place": read.get("position", none), "target": None}
+    columns |= {name: read.get(name, none) for name in ("entry_node", "node_label", "graph_of", "node_counts")}
+    return _PortableBatch(neighbours=Neighbours(neighbours), bags=bags, attributes=attributes, **columns)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -4,9 +4,7 @@ import json
 import logging
 import warnings
 from dataclasses import asdict, dataclass
-from importlib import import_module
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -14,6 +12,7 @@ import torch
 
 from egocnn import __version__
 from egocnn.data.graphs import Graphs
+from egocnn.data.sources.text import optional
 from egocnn.encode.degrees import PROFILE
 from egocnn.errors import ConfigError, EgoCNNError, MissingExtraError
 from egocnn.files import replacing
@@ -78,7 +77,7 @@ def export_onnx(predictor: Model, path: str | Path, *, seed: int = 0) -> Exporte
     path = Path(path)
     if path.suffix.lower() != ".onnx" or (path.exists() and not path.is_file()):
         raise ConfigError(f"{path}: name a file that ends in .onnx")
-    onnx, _ = _library("onnx"), _library("onnxscript")
+    onnx, _ = optional("onnx", "export"), optional("onnxscript", "export")
     network = PlainNetwork(predictor)
     if sum(each.numel() * each.element_size() for each in network.parameters()) > LARGEST:
         raise ConfigError("this model takes more than 2 GB, which one ONNX file cannot hold")
@@ -90,12 +89,10 @@ def export_onnx(predictor: Model, path: str | Path, *, seed: int = 0) -> Exporte
             onnx.checker.check_model(stored, full_check=True)
         except onnx.checker.ValidationError as error:
             raise EgoCNNError(f"{path}: does not pass onnx's check ({str(error).splitlines()[0]})") from None
-        graphs, difference = _compare(predictor, stored, seed)
-    return Exported(
-        file=str(path), bytes=len(stored),
-        opset=next(each.version for each in written.opset_import if each.domain == ""), inputs=network.names,
-        outputs=network.answers, graphs=graphs, largest_difference=difference,
-    )  # fmt: skip
+        compared = _compare(predictor, stored, seed)
+    opset = next(each.version for each in written.opset_import if each.domain == "")
+    arrays: dict[str, Any] = {"inputs": network.names, "outputs": network.answers}
+    return Exported(file=str(path), bytes=len(stored), opset=opset, **arrays, **compared)
 
 
 def metadata(predictor: Model) -> dict[str, Any]:
@@ -123,16 +120,16 @@ def _convert(predictor: Model, network: PlainNetwork, seed: int) -> Any:
     words = [{n: axis for n, axis in enumerate(each.axes) if isinstance(axis, str)} for each in inputs_of(predictor)]
     sizes = {word: torch.export.Dim(word) for each in words for word in each.values()}
     dynamic = tuple({n: sizes[word] for n, word in each.items()} for each in words)
+    examples = tuple(torch.from_numpy(arrays[name]) for name in network.names)
+    named: dict[str, Any] = {"input_names": network.names, "output_names": network.answers}
     log = logging.getLogger("torch.onnx")
     level = log.level
     log.setLevel(logging.ERROR)  # without torch's remarks on libraries that are not there and on its own future
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            program = torch.onnx.export(
-                network.eval(), tuple(torch.from_numpy(arrays[name]) for name in network.names), dynamo=True,
-                dynamic_shapes=(dynamic,), input_names=network.names, output_names=network.answers, verbose=False,
-            )  # fmt: skip
+            how: dict[str, Any] = {"dynamo": True, "dynamic_shapes": (dynamic,), "verbose": False}
+            program = torch.onnx.export(network.eval(), examples, **named, **how)
     finally:
         log.setLevel(level)
     assert program is not None
@@ -172,11 +169,12 @@ def trial_graphs(predictor: Model, *, weights: bool, seed: int) -> Graphs:
     return Graphs.from_edges(node_counts=counts, edges=edges, **columns)
 
 
-def _compare(predictor: Model, stored: bytes, seed: int) -> tuple[int, float | None]:
+def _compare(predictor: Model, stored: bytes, seed: int) -> dict[str, Any]:
+    """How many random graphs the file and the model were compared on, and by how much they differ"""
     try:
-        runtime = _library("onnxruntime")
+        runtime = optional("onnxruntime", "export")
     except MissingExtraError:
-        return 0, None
+        return {"graphs": 0, "largest_difference": None}
     session = runtime.InferenceSession(stored, providers=["CPUExecutionProvider"])
     trials = [trial_graphs(predictor, weights=weights, seed=seed + 1) for weights in (False, True)]
     ours = np.concatenate([predictor.outputs(graphs, device="cpu") for graphs in trials])
@@ -186,11 +184,4 @@ def _compare(predictor: Model, stored: bytes, seed: int) -> tuple[int, float | N
     difference = float(np.abs(ours - theirs).max())
     if not difference <= TOLERANCE * max(1.0, float(np.abs(ours).max())):  # so that NaN is refused too
         raise EgoCNNError(f"nothing is written: onnxruntime and the model differ by {difference:.1e}")
-    return len(ours), difference
-
-
-def _library(name: str) -> ModuleType:
-    try:
-        return import_module(name)
-    except ImportError:
-        raise MissingExtraError(name, "export") from None
+    return {"graphs": len(ours), "largest_difference": difference}

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from egocnn.data.graphs import Graph, Graphs
 from egocnn.interop.pyg.tensors import inheriting, to_data, to_graphs
-from egocnn.model import Model, model_of
+from egocnn.model import Model, check_finite, model_of
 from egocnn.nn import EgoCNN, Output
 from egocnn.nn.batch import Bags, Batch
 from egocnn.nn.embed import PatchShape
@@ -69,12 +69,11 @@ class _Maskable:
         owner = torch.cat([places.owner[is_edge], node.repeat_interleave(shape.node_labels)])
         order = torch.argsort(owner, stable=True)
         counts = torch.bincount(owner, minlength=len(slots))
-        return _Maskable(
-            batch=batch, rows=torch.cat([batch.bags.rows.long()[is_edge], label_rows])[order],
-            offsets=counts.cumsum(0) - counts, order=order,
-            edge_weight=torch.ones(int(is_edge.sum()), device=device) if weight is None else weight[is_edge],
-            u=places.u[is_edge], v=places.v[is_edge], node=node, slot=slot, holds=slots[node, slot]
-        )  # fmt: skip
+        rows = torch.cat([batch.bags.rows.long()[is_edge], label_rows])[order]
+        weight = torch.ones(len(batch.bags.rows), device=device) if weight is None else weight
+        edges = {"u": places.u[is_edge], "v": places.v[is_edge], "edge_weight": weight[is_edge]}
+        filled = {"node": node, "slot": slot, "holds": slots[node, slot]}
+        return _Maskable(batch=batch, rows=rows, offsets=counts.cumsum(0) - counts, order=order, **edges, **filled)
 
 
 class _EdgeMasks(nn.Module):
@@ -224,7 +223,10 @@ class EgoModule(nn.Module):
         outputs: list[Output] = [network(masked) for network in self.networks]
         # explainers that learn from embeddings hook this layer
         self.edge_masks(torch.cat([output.layers[-1] for output in outputs], dim=1))
-        return torch.stack([output.output for output in outputs]).mean(dim=0)
+        found = torch.stack([output.output for output in outputs]).mean(dim=0)
+        if not compiler.is_compiling():  # a compiled module has looked at its inputs alone
+            check_finite(found.detach().cpu().numpy())
+        return found
 
     def _masked(self, reading: _Maskable, labels: Tensor, attributes: Tensor, edges: EdgeMask | None) -> Batch:
         """The batch with nodes as x has them, multiplied by the masks of the edges"""

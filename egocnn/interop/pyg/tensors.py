@@ -8,7 +8,6 @@ by them; masks change x, and never these."""
 
 from collections.abc import Sequence
 from functools import cache
-from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -19,19 +18,16 @@ from torch import Tensor
 from egocnn.data.graphs import Graph, Graphs
 from egocnn.data.read import read
 from egocnn.data.schema import SEPARATOR
-from egocnn.data.sources.text import short
+from egocnn.data.sources.text import optional, short
 from egocnn.encode.degrees import PROFILE
 from egocnn.encode.encoder import Encoder
-from egocnn.errors import DataError, MissingExtraError
+from egocnn.errors import DataError
 from egocnn.model import Model
 
 
 def class_of(module: str, name: str) -> Any:
     """``torch_geometric.MODULE.NAME``; an error names the extra to install where it is missing."""
-    try:
-        return getattr(import_module(f"torch_geometric.{module}"), name)
-    except ImportError:
-        raise MissingExtraError("torch-geometric", "pyg") from None
+    return getattr(optional(f"torch_geometric.{module}", "pyg"), name)
 
 
 @cache
@@ -98,6 +94,9 @@ def to_graphs(
         raise DataError(f"the model knows {wanted[1]} edge labels; edge_attr must have the shape {wanted}, got {found}")
     if node_attr is not None and node_attr.shape != (len(x), attributes):
         raise DataError(f"node_attr must have the shape {(len(x), attributes)}, got {tuple(node_attr.shape)}")
+    for name, given in (("x", x), ("edge_attr", edge_attr), ("edge_weight", edge_weight)):
+        if given is not None and not bool(torch.isfinite(given).all()):
+            raise DataError(f"{name} must hold finite numbers, got {given[~torch.isfinite(given)][0]:g}")
     rows = _array(x)
     known = rows[:, labels:] if node_attr is None else _array(node_attr)
     own = attributes - (PROFILE if encoder.by_degree else 0)  # what degrees say is read off the edges again
@@ -106,15 +105,16 @@ def to_graphs(
         if batch.shape != (len(x),) or batch.is_floating_point() or bool((torch.diff(batch) < 0).any()):
             raise DataError(f"batch must name the graph of each of {len(x)} nodes, in ascending order")
         counts = torch.bincount(batch).tolist()
-    node_label, node_names = _named(rows[:, :labels], encoder.node_label_names, encoder.node_words)
-    edge_label, edge_names = None, encoder.edge_label_names
+    columns: dict[str, Any] = {}
+    if labels:
+        named = _named(rows[:, :labels], encoder.node_label_names, encoder.node_words)
+        columns |= zip(("node_label", "node_label_names"), named, strict=True)
     if edge_attr is not None:
-        edge_label, edge_names = _named(_array(edge_attr), edge_names, encoder.edge_words)
-    return Graphs.from_edges(
-        node_counts=counts, edges=_array(edge_index).T, node_label=node_label if labels else None,
-        node_label_names=node_names, edge_label=edge_label, edge_label_names=edge_names,
-        edge_weight=None if edge_weight is None else _array(edge_weight), node_attr=known[:, :own] if own else None,
-    )  # fmt: skip
+        named = _named(_array(edge_attr), encoder.edge_label_names, encoder.edge_words)
+        columns |= zip(("edge_label", "edge_label_names"), named, strict=True)
+    columns |= {} if edge_weight is None else {"edge_weight": _array(edge_weight)}
+    columns |= {"node_attr": known[:, :own]} if own else {}
+    return Graphs.from_edges(node_counts=counts, edges=_array(edge_index).T, **columns)
 
 
 def _multi_hot(words: Sequence[NDArray[Any]], labels: int, rows: int) -> Tensor:

@@ -20,7 +20,7 @@ from egocnn.config import TrainConfig, check_fields
 from egocnn.data.arrays import Ints
 from egocnn.data.collection import split_off
 from egocnn.data.graphs import Graphs
-from egocnn.data.schema import PARTS
+from egocnn.data.schema import PARTS, rule
 from egocnn.errors import ConfigError, DataError
 from egocnn.files import regular
 
@@ -102,8 +102,7 @@ def published_splits(data: str) -> Path:
         wanted = f"the fair protocol reads splits/{name}.json in the folder that EGOCNN_DATA names"
         raise DataError(f"{wanted}, and EGOCNN_DATA is not set; --splits names a file")
     path = Path(folder, "splits", f"{name}.json")
-    if not path.is_file():
-        raise DataError(f"{path}: no such file; the fair protocol needs the published splits of {name!r}")
+    rule(path.is_file(), f"{path}: no such file; the fair protocol needs the published splits of {name!r}")
     return path
 
 
@@ -115,8 +114,7 @@ def read_splits(path: Path) -> list[Split]:
         raise DataError(f"{path}: cannot be read ({error.strerror})") from None
     except (ValueError, RecursionError):
         raise DataError(f"{path}: is not JSON") from None
-    if not isinstance(found, list) or len(found) < 2:
-        raise DataError(f"{path}: must hold a list of at least 2 folds")
+    rule(isinstance(found, list) and len(found) >= 2, f"{path}: must hold a list of at least 2 folds")
     return [_split(fold, f"{path}, fold {number}") for number, fold in enumerate(found, start=1)]
 
 
@@ -133,11 +131,10 @@ def _split(fold: Any, where: str) -> Split:
 
 
 def _numbers(values: Any, name: str, where: str) -> Ints:
-    if not isinstance(values, list) or not values:
-        raise DataError(f"{where}: the part {name!r} has no graphs")
+    rule(isinstance(values, list) and values, f"{where}: the part {name!r} has no graphs")
     for value in values:
-        if type(value) is not int or not 0 <= value < 2**62:
-            raise DataError(f"{where}: {value!r} in {name!r} is not the number of a graph, counted from 0")
+        is_number = type(value) is int and 0 <= value < 2**62
+        rule(is_number, f"{where}: {value!r} in {name!r} is not the number of a graph, counted from 0")
     return np.sort(np.array(values, np.int64))
 
 

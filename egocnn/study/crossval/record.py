@@ -102,9 +102,8 @@ class CrossValidation:
     fingerprint: str  # digest of data and settings
     machine: str
     versions: dict[str, str]
-    targets: dict[str, dict[str, Any]] = field(
-        default_factory=dict
-    )  # of several each with score, mean, std and interval
+    targets: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """of several each with score, mean, std and interval"""
 
     @staticmethod
     def from_plain(plain: Mapping[str, Any]) -> "CrossValidation":
@@ -192,19 +191,20 @@ def sentence(one: CrossValidation, other: CrossValidation) -> str:
 class PartialRecord:
     """What has been computed so far, in memory and, where a file is named, on disk."""
 
-    out: Path | None
+    out: Path | None  # beside which folds are saved
     fingerprint: str
     stated: dict[str, Any]  # the settings, one level deep, to name the one that changed
     folds: list[Fold] = field(default_factory=list)
     seconds: float = 0.0  # spent by earlier calls
     replaces: bool = False  # a record that is there stays until there is a new one
+    pipe: Path | None = None  # in place of a file to write: nothing can stand beside it
 
     @staticmethod
     def open(out: Path | None, fingerprint: str, stated: Mapping[str, Any], *, overwrite: bool) -> "PartialRecord":
         """Find the folds that an earlier call finished; refuse those of other data or settings."""
         partial = PartialRecord(out, fingerprint, json.loads(json.dumps(stated)), replaces=overwrite)  # as in a file
-        if out is None or (out.exists() and not out.is_file()):  # nothing can stand beside a pipe
-            partial.out = None
+        if out is None or (out.exists() and not out.is_file()):
+            partial.out, partial.pipe = None, out
             return partial
         names, what = {"fingerprint", "stated", "seconds", "folds"}, "what an interrupted cross-validation leaves"
         try:
@@ -255,8 +255,9 @@ class PartialRecord:
 
     def finish(self, record: CrossValidation) -> None:
         """Write the record; what was saved on the way is no longer needed."""
+        if (place := self.out or self.pipe) is not None:
+            write_json(place, asdict(record))
         if self.out is not None:
-            write_json(self.out, asdict(record))
             self.path.unlink(missing_ok=True)
 
 

@@ -33,18 +33,13 @@ def tested_scores(task: FoldTask, scores: Mapping[str, float], graphs: Collectio
     return {"score": mean_of(scores), "targets": {name: score for name, score in scores.items() if name}}
 
 
-def predictions_of(replica: recipe.Replica, data: Batchable, device: torch.device) -> Tensor:
-    """(G, C) probabilities, or (G, 1) standardised values, of the mean of the networks' outputs; of several targets
-    these side by side"""
-    return predictions_of_each(replica, data, device, mean=True)[0]
-
-
-def predictions_of_each(
-    replica: recipe.Replica, data: Batchable, device: torch.device, *, mean: bool = False
+def predictions_of(
+    replica: recipe.Replica, data: Batchable, device: torch.device, *, of_each: bool = False
 ) -> list[Tensor]:
-    """The same of every network, or of their mean alone."""
+    """(G, C) probabilities, or (G, 1) standardised values, of the mean of the networks' outputs, or of each of them; of
+    several targets these side by side"""
     outputs = predict_each([network.to(device) for network in replica.predictor.networks], data).double()
-    several = [outputs.mean(dim=0)] if mean else [*outputs]
+    several = [*outputs] if of_each else [outputs.mean(dim=0)]
     widths = replica.predictor.networks[0].widths or (replica.predictor.n_outputs,)
     blocks = ([torch.softmax(own, 1) if own.shape[1] > 1 else own for own in each.split(widths, 1)] for each in several)
     return [torch.cat(each, dim=1) for each in blocks]

@@ -24,14 +24,7 @@ from egocnn.study.cluster import library_versions, name_machine, peak_megabytes,
 from egocnn.study.crossval.folds import Combine, FoldTask, Protocol, digest_of_folds, make_tasks
 from egocnn.study.crossval.other_models import Refitted
 from egocnn.study.crossval.record import SECONDS, CrossValidation, Fold, FoldRun, PartialRecord, fingerprint, state
-from egocnn.study.crossval.scoring import (
-    mean_of,
-    predictions_of,
-    predictions_of_each,
-    scores_by_target,
-    summary_of,
-    tested_scores,
-)
+from egocnn.study.crossval.scoring import mean_of, predictions_of, scores_by_target, summary_of, tested_scores
 from egocnn.train import recipe
 from egocnn.train.history import History, mean_history
 from egocnn.train.loop import EngineName, Reports, fit
@@ -67,11 +60,9 @@ class Execution:
 
     def is_stacked(self, graphs: Collection, device: torch.device) -> bool:
         """Whether folds of an Ego-CNN are trained as one model."""
-        if graphs.outline.targets:
-            if self.stack:
-                raise ConfigError(recipe.NOT_STACKED)
-            return False
-        return not recipe.stays_on_disk(graphs) and (device.type == "cuda" if self.stack is None else self.stack)
+        # several targets are stacked where that is asked for: on a GPU it has not been tried
+        by_default = device.type == "cuda" and not graphs.outline.targets
+        return not recipe.stays_on_disk(graphs) and (by_default if self.stack is None else self.stack)
 
     @property
     def silent(self) -> "Execution":
@@ -131,9 +122,7 @@ def ego_fold(settings: FoldSettings, task: FoldTask) -> Fold:
     with recipe.encode(settings.graphs.choose(here), plan) as encoded:
         learned, validation, tested = (np.searchsorted(here, part) for part in parts)
         both = (encoded(learned), encoded(validation))
-        replicas = [
-            recipe.make_replica(plan, both, seed, settings.train.networks) for run in task.seeds for seed in run
-        ]
+        replicas = [recipe.make_replica(plan, both, seed, settings.train.networks) for seed in chain(*task.seeds)]
         members = [member for each in replicas for member in each.members]
         engine = recipe.choose_engine(members, settings.train, stack=settings.execution.stack)
         (fold,) = _train_and_test(settings, [(task, replicas, lambda: encoded(tested))], engine, started)
@@ -166,7 +155,8 @@ def stacked_folds(settings: FoldSettings, tasks: Sequence[FoldTask]) -> Iterator
 def _train_and_test(
     settings: FoldSettings, folds: Sequence[Prepared], engine: EngineName, begun: float, log: Reports = ignore
 ) -> Iterator[Fold]:
-    """Train all replicas of all folds together, then test one fold after the other; ``begun``: when preparing did."""
+    """Train all replicas of all folds together, then test one fold after the other, each run by one look at the tested
+    graphs; ``begun``: when preparing did."""
     started = time.perf_counter()
 
     def report(histories: Sequence[History], config: TrainConfig) -> None:
@@ -178,24 +168,15 @@ def _train_and_test(
     if any(history.interrupted for history in trained):
         raise KeyboardInterrupt
     spent = ((started - begun) / len(folds), (time.perf_counter() - started) / len(folds))
-    of_each = iter(trained)
-    histories = (mean_history(list(islice(of_each, len(each.seeds)))) for _, replicas, _ in folds for each in replicas)
-    for fold in folds:
-        yield _test(settings, fold, histories, spent)
-
-
-def _test(settings: FoldSettings, fold: Prepared, histories: Iterator[History], spent: tuple[float, float]) -> Fold:
-    """For every run one look at the tested graphs; ``histories``: of all replicas from those of this fold on"""
-    started = time.perf_counter()
-    device = choose_device(settings.train.device)
-    task, replicas, encode_tested = fold
-    tested = encode_tested().to(device)  # all replicas read alike
-    trained = zip(replicas, histories, strict=False)
-    parts = (tested, replicas[0].parts[1].to(device))
-    runs = [_run(settings, task, list(islice(trained, len(seeds))), parts) for seeds in task.seeds]
-    timing = (*spent, time.perf_counter() - started)
-    parameters = replicas[0].predictor.n_parameters * (len(task.seeds[0]) if settings.combine == "average" else 1)
-    return Fold.of(task, runs, parameters, timing, peak_megabytes(device))
+    of_each, device = iter(trained), choose_device(settings.train.device)
+    for task, replicas, encode_tested in folds:
+        began = time.perf_counter()
+        restarts = iter([(each, mean_history(list(islice(of_each, len(each.seeds))))) for each in replicas])
+        parts = (encode_tested().to(device), replicas[0].parts[1].to(device))  # all replicas read alike
+        runs = [_run(settings, task, list(islice(restarts, len(seeds))), parts) for seeds in task.seeds]
+        size = replicas[0].predictor.n_parameters * (len(task.seeds[0]) if settings.combine == "average" else 1)
+        timing = (*spent, time.perf_counter() - began)
+        yield Fold.of(task, runs, size, timing, peak_megabytes(device))
 
 
 def _run(settings: FoldSettings, task: FoldTask, restarts: Restarts, parts: Sequence[Batchable]) -> FoldRun:
@@ -209,7 +190,7 @@ def _run(settings: FoldSettings, task: FoldTask, restarts: Restarts, parts: Sequ
         diverged = f"training diverged in fold {task.fold}: no epoch gave a finite loss"
         raise DivergedError(f"{diverged}; try a smaller --learning-rate")
     if is_averaged:
-        every = [[predictions_of(replica, data, device) for replica, _ in restarts] for data in parts]
+        every = [[own for each, _ in restarts for own in predictions_of(each, data, device)] for data in parts]
         alone = fmean(mean_of(by_target([each], tested)) for each in every[0])
         validation_score = mean_of(by_target(every[1], validation))
         found = tested_scores(task, by_target(every[0], tested), settings.graphs)
@@ -220,20 +201,19 @@ def _run(settings: FoldSettings, task: FoldTask, restarts: Restarts, parts: Sequ
         epoch = history.best
         assert epoch is not None
         if len(history.of_each) > 1 or metric not in ("", history.monitor):  # all networks together, by the metric
-            own = mean_of(by_target([predictions_of(replica, validation, device)], validation))
+            own = mean_of(by_target(predictions_of(replica, validation, device), validation))
             epoch = replace(epoch, validation_score=sign * own)
         if epoch.beats(best):
             chosen, best = number, epoch
     assert best is not None
     replica, history = restarts[chosen]
     is_one = len(replica.predictor.networks) == 1
-    each = [] if is_one else predictions_of_each(replica, tested, device)
-    return FoldRun(
-        **tested_scores(task, by_target([predictions_of(replica, tested, device)], tested), settings.graphs),
-        validation_score=sign * best.validation_score, restart=chosen + 1, seeds=seeds,
-        best_epoch=best.epoch if is_one else None, epochs=len(history.epochs),
-        alone=None if is_one else fmean(mean_of(by_target([one], tested)) for one in each),
-    )  # fmt: skip
+    found = tested_scores(task, by_target(predictions_of(replica, tested, device), tested), settings.graphs)
+    found |= {"validation_score": sign * best.validation_score, "restart": chosen + 1, "epochs": len(history.epochs)}
+    if is_one:
+        return FoldRun(**found, seeds=seeds, best_epoch=best.epoch)
+    each = predictions_of(replica, tested, device, of_each=True)
+    return FoldRun(**found, seeds=seeds, alone=fmean(mean_of(by_target([one], tested)) for one in each))
 
 
 def cross_validate(

@@ -63,7 +63,8 @@ def flags(settings: dict[str, Any]) -> str:
     for name, value in settings.items():
         flag = name.replace("_", "-")
         is_switch = isinstance(value, bool)
-        words.append(f"--{'' if value else 'no-'}{flag}" if is_switch else f"--{flag} {shlex.quote(str(value))}")
+        joint = "=" if str(value).startswith("-") else " "  # a value like an option must not be taken for one
+        words.append(f"--{'' if value else 'no-'}{flag}" if is_switch else f"--{flag}{joint}{shlex.quote(str(value))}")
     return " ".join(words)
 
 
@@ -120,11 +121,10 @@ def _value(name: str, word: str, annotation: Any) -> Any:
     kinds = get_args(annotation)
     words = tuple(each for kind in kinds for each in (get_args(kind) or (kind,)) if isinstance(each, str))
     is_switch = annotation is bool or bool in kinds
-    if is_switch and word in SWITCH:
-        return SWITCH[word]
-    if word in words:
-        return word
-    if is_switch or words:
+    allowed: dict[str, Any] = (SWITCH if is_switch else {}) | {each: each for each in words}
+    if word in allowed:
+        return allowed[word]
+    if allowed:
         wanted = " or ".join(("yes", "no", *words)) if is_switch else f"one of {', '.join(words)}"
         hint = "".join(f"; did you mean {near}?" for near in get_close_matches(word, words, 1))
         raise ConfigError(f"--over {name}: {word!r} is not {wanted}{hint}")

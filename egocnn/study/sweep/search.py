@@ -6,12 +6,12 @@ found again by the digest of all that decides their score."""
 import hashlib
 import json
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import date
 from functools import partial
-from itertools import groupby, product
+from itertools import chain, groupby, product
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -53,13 +53,13 @@ class SweepFolder:
         folder = folder / NEW if replaces else folder
         about, pairs = folder / ABOUT, folder / PAIRS
         found = read_plain(about, {"fingerprint", "stated"}, "what a sweep says of itself")
-        if found is not None and found["fingerprint"] != fingerprint and replaces:
+        if found is not None and found["fingerprint"] != fingerprint:
+            if not replaces:
+                there = found["stated"] if isinstance(found["stated"], dict) else {}
+                reason = other_settings(folder, there, stated)
+                raise RunError(f"{reason}; --overwrite starts anew, or name another folder")
             remove(folder)
             found = None
-        if found is not None and found["fingerprint"] != fingerprint:
-            there = found["stated"] if isinstance(found["stated"], dict) else {}
-            reason = other_settings(folder, there, stated)
-            raise RunError(f"{reason}; --overwrite starts anew, or name another folder")
         pairs.mkdir(parents=True, exist_ok=True)
         if found is None:
             write_json(about, {"fingerprint": fingerprint, "stated": dict(stated)})
@@ -167,23 +167,26 @@ def _score_all(
     """Per setting its scores; those that are not saved yet are computed, and saved."""
     execution = settings.execution
     found: list[list[PairScore]] = [[] for _ in points]
-    missing: list[tuple[int, GridPoint, FoldTask]] = []
+    missing: list[tuple[int, FoldTask]] = []
     for (number, point), task in product(enumerate(points), tasks):
         if (score := saved.find(point, task.fold)) is None:
-            missing.append((number, point, task))
+            missing.append((number, task))
         else:
             found[number].append(score)
     total = len(points) * len(tasks)
     if done := total - len(missing):
         execution.log(f"{done} of {total} trainings are there already")
     execution.progress(done)
-    if execution.is_stacked(settings.graphs, choose_device(settings.train.device)):
-        results = _score_stacked(settings, missing)
+    stacked = execution.is_stacked(settings.graphs, choose_device(settings.train.device))
+    if stacked:  # all folds of a setting are one job
+        calls = [(number, [task for _, task in some]) for number, some in groupby(missing, key=itemgetter(0))]
     else:
-        job = partial(score_pair, replace(settings, execution=execution.silent))
-        results = run_jobs(job, missing, jobs=execution.jobs, ray=execution.ray)
+        calls = [(number, [task]) for number, task in missing]
+    own = replace(settings, execution=replace(execution, progress=ignore) if stacked else execution.silent)
+    how: dict[str, Any] = {} if stacked else {"jobs": execution.jobs, "ray": execution.ray}
+    results = run_jobs(partial(score_folds, own, points, stacked), calls, **how)
     try:
-        for number, score in results:
+        for number, score in chain.from_iterable(results):
             saved.add(points[number], score)
             found[number].append(score)
             done += 1
@@ -197,34 +200,20 @@ def _score_all(
     return found
 
 
-def score_pair(settings: FoldSettings, number: int, point: GridPoint, task: FoldTask) -> tuple[int, PairScore]:
-    """One job: the score of a setting on a fold, and the number of the setting."""
-    started = time.perf_counter()
-    found: dict[str, Any] = {"score": None, "parameters": None}
+def score_folds(
+    settings: FoldSettings, points: Sequence[GridPoint], stacked: bool, number: int, tasks: Sequence[FoldTask]
+) -> list[tuple[int, PairScore]]:
+    """One job: the scores of a setting on these folds, each with the number of the setting."""
+    started, scores = time.perf_counter(), dict[int, PairScore]()
+    own = replace(settings, model=points[number].model, train=points[number].train)
     with suppress(DivergedError):  # a learning rate too large is a result, no reason to stop
-        fold = ego_fold(replace(settings, model=point.model, train=point.train), task)
-        found = {name: getattr(fold, name) for name in ("score", "parameters", "targets")}
-    return number, PairScore(fold=task.fold, seconds=round(time.perf_counter() - started, 3), **found)
-
-
-def _score_stacked(
-    settings: FoldSettings, missing: Sequence[tuple[int, GridPoint, FoldTask]]
-) -> Iterator[tuple[int, PairScore]]:
-    execution = replace(settings.execution, progress=ignore)
-    for number, several in groupby(missing, key=itemgetter(0)):
-        _, points, tasks = zip(*several, strict=True)
-        own = replace(settings, model=points[0].model, train=points[0].train, execution=execution)
-        started = time.perf_counter()
-        waiting = [task.fold for task in tasks]
-        try:
-            for fold in stacked_folds(own, tasks):
-                waiting.remove(fold.fold)
-                seconds = round(sum(getattr(fold, name) for name in SECONDS), 3)
-                yield number, PairScore(fold=fold.fold, score=fold.score, parameters=fold.parameters, seconds=seconds)
-        except DivergedError:  # one fold without a score leaves the setting without a mean: the others do not matter
-            share = round((time.perf_counter() - started) / len(tasks), 3)
-            for without in waiting:
-                yield number, PairScore(fold=without, score=None, parameters=None, seconds=share)
+        for fold in stacked_folds(own, tasks) if stacked else (ego_fold(own, task) for task in tasks):
+            found: dict[str, Any] = {name: getattr(fold, name) for name in ("fold", "score", "parameters", "targets")}
+            scores[fold.fold] = PairScore(**found, seconds=round(sum(getattr(fold, name) for name in SECONDS), 3))
+    # one fold without a score leaves the setting without a mean: the others do not matter
+    share = round((time.perf_counter() - started) / len(tasks), 3)
+    without = PairScore(fold=0, score=None, parameters=None, seconds=share)
+    return [(number, scores.get(task.fold, replace(without, fold=task.fold))) for task in tasks]
 
 
 def _test(

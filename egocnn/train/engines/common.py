@@ -5,6 +5,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -32,22 +33,16 @@ class Member:
     seed: int
 
     def weights(self, config: TrainConfig) -> Tensor | SeveralTargets | None:
-        """What :func:`egocnn.train.metrics.loss_of` takes."""
-        widths, target = self.network.widths, self.train.target
+        """What :func:`egocnn.train.metrics.loss_of` takes: (C) weights that make every class count alike, if wanted."""
+        widths, target, C = self.network.widths, self.train.target, self.network.out.out_features
         if widths and target is not None:
             return SeveralTargets.of(widths, target, balanced=config.class_weights)
-        return self.class_weights if config.class_weights else None
-
-    @property
-    def class_weights(self) -> Tensor | None:
-        """(C) weights that make every class count alike; None where values are predicted"""
-        target, C = self.train.target, self.network.out.out_features
-        if target is None or target.is_floating_point():
+        if not config.class_weights or target is None or target.is_floating_point():
             return None
         return len(target) / (C * torch.bincount(target, minlength=C).clamp(min=1).float())
 
 
-@dataclass(slots=True)
+@dataclass  # without slots, so that the optimiser is made on demand
 class Progress:
     """Everything of a network that must survive a crash: weights, best weights, optimiser and history."""
 
@@ -55,20 +50,17 @@ class Progress:
     config: TrainConfig
     best: dict[str, Tensor]
     history: History = field(default_factory=History)
-    _optimizer: torch.optim.AdamW | None = None
 
     @staticmethod
     def begin(network: EgoCNN, config: TrainConfig) -> "Progress":
         """Before the first epoch."""
         return Progress(network, config, copy_of(network))
 
-    @property
+    @cached_property
     def optimizer(self) -> torch.optim.AdamW:
         """Made when it is first asked for: torch imports its compiler for it, which takes seconds."""
-        if self._optimizer is None:
-            rate, decay = self.config.learning_rate, self.config.weight_decay
-            self._optimizer = torch.optim.AdamW(self.network.parameters(), lr=rate, weight_decay=decay)
-        return self._optimizer
+        rate, decay = self.config.learning_rate, self.config.weight_decay
+        return torch.optim.AdamW(self.network.parameters(), lr=rate, weight_decay=decay)
 
     @property
     def goes_on(self) -> bool:

@@ -27,7 +27,7 @@ from egocnn.data.read import read
 from egocnn.encode.degrees import describe_by_degree
 from egocnn.files import write_json
 from egocnn.nn.device import choose_device
-from egocnn.nn.predict import predict
+from egocnn.nn.predict import predict_each
 from egocnn.study.crossval import choose_protocol
 from egocnn.study.crossval.folds import FoldTask, derived
 from egocnn.study.sweep import search as sweep
@@ -130,7 +130,7 @@ def _logits(
     for choice in CHOICES:
         kept[choice]()
         for per_fold, own, data in zip(found, replicas, held, strict=True):
-            per_fold[choice] = torch.stack([predict(r.predictor.networks[0].to(device), data).cpu() for r in own])
+            per_fold[choice] = predict_each([r.predictor.networks[0].to(device) for r in own], data).cpu()
     return found
 
 

@@ -9,20 +9,18 @@ import numpy as np
 from egocnn.data.generated.molecules import build_tree, canonical_text
 from egocnn.data.graphs import Graph, Graphs
 from egocnn.data.schema import PARTS
+from tests.support.samples import sure
 
 VALENCE = {"C": 4, "O": 2, "H": 1}
 
 
 def atoms(graph: Graph) -> tuple[str, ...]:
-    assert graph.node_label is not None
-    return graph.node_label
+    return sure(graph.node_label)
 
 
 def truth(graph: Graph) -> tuple[set[int], set[tuple[int, int]]]:
-    assert graph.node_truth is not None
-    assert graph.edge_truth is not None
-    edges = {(int(u), int(v)) for u, v in graph.edges[graph.edge_truth]}
-    return set(np.flatnonzero(graph.node_truth).tolist()), edges
+    edges = {(int(u), int(v)) for u, v in graph.edges[sure(graph.edge_truth)]}
+    return set(np.flatnonzero(sure(graph.node_truth)).tolist()), edges
 
 
 def neighbours(graph: Graph) -> list[list[int]]:
@@ -66,9 +64,8 @@ def size_of(graph: Graph) -> int:
 
 
 def parts_by(graphs: Graphs, key: Any) -> dict[Any, set[str]]:
-    assert graphs.part is not None
     found: dict[Any, set[str]] = {}
-    for which, (graph, part) in enumerate(zip(graphs, graphs.part, strict=True)):
+    for which, (graph, part) in enumerate(zip(graphs, sure(graphs.part), strict=True)):
         found.setdefault(key(which, graph), set()).add(PARTS[part])
     return found
 

@@ -1,7 +1,6 @@
-"""Generated alkanes and alcohols: their settings, their parts, their chemistry and their critical structure."""
+"""Generated alkanes and alcohols; what holds for molecules of every family is tested in tests/lab/test_families.py."""
 
 from collections import Counter
-from dataclasses import fields
 from itertools import pairwise
 
 import numpy as np
@@ -12,17 +11,13 @@ from hypothesis import strategies as st
 from egocnn.data.generated import AlcoholsConfig, generate, read_compounds
 from egocnn.data.generated.alcohols import alkanes_and_alcohols
 from egocnn.data.generated.molecules import build_tree, canonical_text
-from egocnn.data.graphs import Graphs
 from egocnn.errors import ConfigError, DataError
 from tests.data.generated.molecules import (
     atoms,
     canonical,
-    check_chemistry,
-    check_distinct,
     incident,
     neighbours,
     parts_by,
-    rdkit_smiles,
     size_of,
     truth,
     without,
@@ -77,16 +72,6 @@ def test_a_text_that_breaks_a_rule_gets_one_line_that_teaches(source: str, messa
         AlcoholsConfig(per_size=0)
 
 
-@given(configs())
-def test_a_size_that_is_held_out_is_never_trained_on_and_no_molecule_comes_twice(config: AlcoholsConfig) -> None:
-    graphs = generate(config)
-    check_distinct(graphs)
-    parts = parts_by(graphs, lambda _, graph: size_of(graph))
-    assert all(found == {"test"} or "test" not in found for found in parts.values())
-    assert parts[max(parts)] == {"test"}
-    assert "train" in parts[min(parts)]
-
-
 @settings(max_examples=20)
 @given(configs())
 def test_classes_are_equal_within_each_size_and_part(config: AlcoholsConfig) -> None:
@@ -103,20 +88,6 @@ def test_default_alcohols_train_on_small_sizes_and_are_tested_on_others_up_to_c8
     assert held_out & set(range(3, 31)) == {6, 10, 14, 18, 22, 26, 30}
 
 
-@settings(max_examples=10)
-@given(configs())
-def test_the_same_seed_gives_the_same_arrays(config: AlcoholsConfig) -> None:
-    one, other = generate(config), generate(config)
-    for field in fields(Graphs):
-        assert np.array_equal(getattr(one, field.name), getattr(other, field.name))
-
-
-def test_another_seed_gives_other_molecules_in_another_order() -> None:
-    one, other = (generate(AlcoholsConfig(per_size=5, seed=seed)) for seed in (0, 1))
-    assert one.smiles != other.smiles
-    assert not np.array_equal(one.indices, other.indices)
-
-
 def test_the_order_of_the_nodes_tells_nothing() -> None:
     graphs = read_compounds("compounds:alcohols:sizes=8-82,per_size=64")
     alcohols = [graph for graph in graphs if graph.target == "alcohol"]
@@ -124,30 +95,6 @@ def test_the_order_of_the_nodes_tells_nothing() -> None:
     assert abs(place.mean() - 0.5) < 0.03
     assert abs(place.std() - np.sqrt(1 / 12)) < 0.03
     assert all(one.edges.tolist() != other.edges.tolist() for one, other in pairwise(alcohols[:4]))
-
-
-@given(configs())
-def test_every_graph_is_a_tree_of_atoms_with_the_right_valence_and_formula(config: AlcoholsConfig) -> None:
-    for graph in generate(config):
-        check_chemistry(graph, hydrogens=True)
-        n, oxygens = atoms(graph).count("C"), atoms(graph).count("O")
-        formula = f"C{n if n > 1 else ''}H" + (f"{2 * n + 1}OH" if oxygens else f"{2 * n + 2}")
-        assert graph.name.split(" ")[0] == formula
-
-
-@settings(max_examples=15)
-@given(configs())
-def test_rdkit_reads_the_smiles_as_the_molecule_of_the_graph(config: AlcoholsConfig) -> None:
-    chem = pytest.importorskip("rdkit.Chem", exc_type=ImportError)
-    for graph in generate(config):
-        assert chem.CanonSmiles(graph.smiles) == rdkit_smiles(graph)
-
-
-def test_rdkit_finds_all_molecules_valid_and_distinct() -> None:
-    chem = pytest.importorskip("rdkit.Chem", exc_type=ImportError)
-    graphs = read_compounds("compounds:alcohols")
-    assert graphs.smiles is not None
-    assert len({chem.CanonSmiles(smiles) for smiles in graphs.smiles}) == len(set(graphs.names)) == len(graphs)
 
 
 @given(st.data(), st.integers(1, 25))

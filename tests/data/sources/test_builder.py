@@ -1,7 +1,5 @@
 """Records -> one collection, or one clear line."""
 
-from __future__ import annotations
-
 import logging
 from typing import Any
 

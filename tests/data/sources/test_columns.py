@@ -1,7 +1,5 @@
 """The fields of graphs -> names, targets, splits, groups."""
 
-from __future__ import annotations
-
 import logging
 import re
 from typing import Any
@@ -24,7 +22,7 @@ from egocnn.data.sources.builder import (
     encode_values,
 )
 from egocnn.errors import DataError
-from tests.support.samples import as_list
+from tests.support.samples import as_list, sure
 
 
 def test_the_field_that_is_asked_for_must_exist_and_the_others_are_listed() -> None:
@@ -153,6 +151,19 @@ def test_words_for_what_is_not_known_are_no_values_and_no_classes(word: str) -> 
     assert np.isnan(targets_of(["0.5", word, "1.5"])[0]).tolist() == [False, True, False]
     target, names = targets_of(["a", word, "b"])
     assert (target.tolist(), names) == ([0, -1, 1], ("a", "b"))
+
+
+@pytest.mark.parametrize("word", ["#N/A", "?", "#DIV/0!", " n.d. ", "<NA>", ".", "--"])
+def test_other_such_words_are_missing_among_numbers_and_classes_among_words(word: str) -> None:
+    values, names = targets_of(["0.5", word, "1.5", word, "2.5"])
+    assert (np.isnan(values).tolist(), names) == ([False, True, False, True, False], ())
+    assert targets_of(["0", word, "1"])[0].tolist() == [0, -1, 1]
+    assert targets_of([word, word]) == (None, ())
+    assert set(targets_of(["a", word, "b"])[1]) == {"a", "b", word.strip()}
+    typed = sure(encode_values([0.5, word, 1.5], "auto", "g", ["a", "b", "c"])[0])
+    assert np.isnan(typed).tolist() == [False, True, False]
+    with pytest.raises(DataError, match="row 4: target '>9' is not a finite number; write the limit"):
+        targets_of(["0.5", word, "1.5", ">9"])
 
 
 def test_a_column_of_almost_only_numbers_stays_one_and_names_what_is_no_number() -> None:

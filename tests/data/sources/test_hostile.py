@@ -12,7 +12,7 @@ from egocnn.config import ReadConfig
 from egocnn.data.read import read, stream_source
 from egocnn.data.sources.jsonlines import UNMENTIONED_NODES
 from egocnn.data.sources.text import listed, one_line, short
-from tests.support.samples import refusal, written
+from tests.support.samples import refusal, sure, written
 
 SECONDS = 4.0
 """Far more than any of these takes, and far less than they took while the time grew with the square of the length."""
@@ -46,8 +46,7 @@ def test_a_text_of_many_blanks_is_shown_at_once(tmp_path: Path) -> None:
 def test_a_header_of_very_many_columns_is_read_at_once(tmp_path: Path) -> None:
     header = ",".join(f"c{number}" for number in range(60_000))
     path = written(tmp_path, "wide.csv", f"smiles,{header}\nC{',' * 60_000}\n".encode())
-    source = stream_source(path, ReadConfig())
-    assert source is not None
+    source = sure(stream_source(path, ReadConfig()))
     (graphs,) = source.portions
     assert len(graphs) == len(read(path)) == 1
 
@@ -65,8 +64,7 @@ def test_nodes_that_are_only_counted_are_refused_beyond_the_size_of_the_file(tmp
     path = written(tmp_path, "many.jsonl", b'{"nodes": 10000000}\n')
     message = f"many.jsonl, line 1: 10000000 nodes by number alone; a file may have {UNMENTIONED_NODES} more nodes"
     assert refusal(read, path).startswith(message)
-    source = stream_source(path, ReadConfig())
-    assert source is not None
+    source = sure(stream_source(path, ReadConfig()))
     assert refusal(list, source.portions).startswith(message)
 
 

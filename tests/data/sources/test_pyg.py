@@ -12,7 +12,7 @@ import torch
 from egocnn.config import ReadConfig
 from egocnn.data.sources.pyg import from_pyg, to_pyg
 from egocnn.errors import DataError
-from tests.support.samples import as_list
+from tests.support.samples import as_list, sure
 
 
 def triangle(**columns: Any) -> SimpleNamespace:
@@ -111,7 +111,7 @@ class Stubborn:
         (triangle(edge_weight=[1.0]), "edge_weight must have one entry for each of 3 edges, got (1,)"),
         (triangle(edge_weight=[1.0, np.inf, 1.0]), "edge weights must be finite numbers, got inf"),
         (triangle(edge_attr=np.full((3, 2), 0.5)), "edge_attr of shape (3, 2) is neither a label nor a weight"),
-        (triangle(y=torch.zeros(1, 12)), "y must be one number or text, got the shape (1, 12)"),
+        (triangle(y=torch.zeros(12)), "y must be one number or text, got the shape (12,)"),
         (triangle(y=torch.tensor(float("inf"))), "target 'inf' is not a finite number"),
         (triangle(y={}), "target {} must be a text or a number"),
     ],
@@ -174,3 +174,49 @@ def test_a_one_hot_x_is_a_label_where_it_is_one_in_all_graphs() -> None:
     mixed = from_pyg([hot, SimpleNamespace(x=torch.tensor([[0.5, 0.5], [1.0, 0.0]]), edge_index=edges)])
     assert mixed.node_label is None
     assert mixed.node_attr is not None
+
+
+def molecule(smiles: str, y: Any) -> SimpleNamespace:
+    """As OGB lays molecules out: whole numbers in x (N, 9) and edge_attr (M, 3), every bond in both directions."""
+    chem = pytest.importorskip("rdkit.Chem")
+    made = chem.MolFromSmiles(smiles)
+    facts = (
+        "ChiralTag",
+        "TotalDegree",
+        "FormalCharge",
+        "TotalNumHs",
+        "NumRadicalElectrons",
+        "Hybridization",
+        "IsAromatic",
+    )
+    x = [
+        [atom.GetAtomicNum() - 1, *(int(getattr(atom, f"Get{fact}")()) for fact in facts), int(atom.IsInRing())]
+        for atom in made.GetAtoms()
+    ]
+    bonds = [(b.GetBeginAtomIdx(), b.GetEndAtomIdx(), int(b.GetIsConjugated())) for b in made.GetBonds()]
+    edges = [pair for u, v, _ in bonds for pair in ((u, v), (v, u))]
+    kinds = [[0, 0, conjugated] for _, _, conjugated in bonds for _ in range(2)]
+    index, kind = torch.tensor(edges, dtype=torch.int64).view(-1, 2).T, torch.tensor(kinds).view(-1, 3).long()
+    return SimpleNamespace(x=torch.tensor(x), edge_index=index, edge_attr=kind, y=y, num_nodes=len(x))
+
+
+def test_molecules_as_ogb_and_moleculenet_lay_them_out_are_read_with_their_classes_and_values() -> None:
+    smiles = ["CCO", "c1ccccc1", "[Na+]", "CC(=O)N", "CCN"]
+    one = from_pyg([molecule(text, torch.tensor([[float(n % 2)]])) for n, text in enumerate(smiles)])
+    assert (one.class_names, sure(one.target).tolist()) == (("0", "1"), [0, 1, 0, 1, 0])
+    assert {name.split("|")[0] for name in one.node_label_names} == {"5", "6", "7", "10"}
+    assert one.edge_label_names == ("0|1=0|2=0", "0|1=0|2=1")
+    assert one.node_attr is None
+    value = from_pyg([molecule(text, torch.tensor([[n + 0.5]])) for n, text in enumerate(smiles)])
+    assert (value.class_names, sure(value.target).tolist()) == ((), [0.5, 1.5, 2.5, 3.5, 4.5])
+    many = [
+        molecule(text, torch.tensor([[n % 2, float("nan") if n == 1 else float(n % 3 == 0), n / 2]]))
+        for n, text in enumerate(smiles)
+    ]
+    several = from_pyg(many)
+    assert several.targets == (("y0", ("0", "1")), ("y1", ("0", "1")), ("y2", ()))
+    np.testing.assert_array_equal(sure(several.target)[:, 1], [1, np.nan, 0, 1, 0])
+    assert not from_pyg([molecule(smiles[0], torch.tensor([[1.0]]))]).is_classification  # of one 1.0 nothing is known
+    # as a model asks for them that was trained on these, and on whom it may ask for more
+    asked = from_pyg(many[:2], ReadConfig(target="y0,y2,y7,…", task="classification"))
+    assert asked.target_names == ("y0", "y2")

@@ -1,10 +1,8 @@
 """Records of an SDF -> Graphs: properties are columns, titles are names, atoms keep their order."""
 
-from __future__ import annotations
-
 import gzip
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pytest
 
@@ -12,7 +10,7 @@ from egocnn.data.read import read
 from egocnn.data.rows import RowFile
 from egocnn.data.sources import text
 from egocnn.data.sources.text import MOLECULE, table_rows
-from tests.support.samples import as_list, refusal, written
+from tests.support.samples import as_list, refusal, sure, written
 
 Chem: Any = pytest.importorskip("rdkit.Chem")
 
@@ -72,8 +70,7 @@ def test_broken_records_keep_their_row_with_the_reason_and_a_few_are_left_out(tm
     assert portion.names == ("wrong", "first")
     assert [error[:28] for error in portion.errors] == ["the molecule does not parse ", ""]
     assert portion.rows[0] == {"name": "wrong", "label": "x", "fold": "test"}
-    assert portion.graphs is not None
-    assert portion.graphs.smiles == ("CCO",)
+    assert sure(portion.graphs).smiles == ("CCO",)
 
 
 def v3000(counts: str) -> str:
@@ -120,7 +117,7 @@ def test_a_log_of_rdkit_that_is_no_text_is_no_reason(tmp_path: Path, monkeypatch
     class Capture:
         """As RDKit's own, where it quotes memory that holds no text."""
 
-        def __enter__(self) -> Capture:
+        def __enter__(self) -> Self:
             return self
 
         def __exit__(self, *_: object) -> None: ...

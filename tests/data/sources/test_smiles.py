@@ -1,7 +1,5 @@
 """Molecules as SMILES -> Graphs."""
 
-from __future__ import annotations
-
 import json
 import logging
 import os
@@ -28,7 +26,8 @@ from egocnn.data.sources.smiles import (
     parse_smiles,
 )
 from egocnn.errors import DataError
-from tests.support.samples import as_list, refusal
+from tests.support.commands import rows
+from tests.support.samples import as_list, refusal, sure
 from tests.support.tiny import write_table
 
 rdkit = pytest.importorskip("rdkit")
@@ -52,8 +51,7 @@ def test_a_table_of_molecules_is_read_with_its_defaults(tmp_path: Path) -> None:
     assert graphs[0].edges.tolist() == [[0, 1], [1, 2]]
     assert graphs[0].edge_label == ("single", "single")
     assert graphs[1].node_label == ("c|H1",) * 5 + ("c", "N+", "O", "O-")
-    assert graphs[1].edge_label is not None
-    assert sorted(set(graphs[1].edge_label)) == ["aromatic|ring6", "double", "single"]
+    assert sorted(set(sure(graphs[1].edge_label))) == ["aromatic|ring6", "double", "single"]
 
 
 def test_copies_and_mirror_images_share_a_group_because_their_graphs_are_equal(tmp_path: Path) -> None:
@@ -76,8 +74,7 @@ def test_values_to_predict_are_read_as_numbers_and_need_not_be_there(tmp_path: P
     assert (graphs.names, graphs.target) == (("1", "2"), None)
     graphs = read(write_table(tmp_path, "smiles,y\nC,0.5\nN,\n"), ReadConfig())
     assert not graphs.is_classification
-    assert graphs.target is not None
-    assert np.array_equal(graphs.target, [0.5, np.nan], equal_nan=True)
+    assert np.array_equal(sure(graphs.target), [0.5, np.nan], equal_nan=True)
 
 
 @pytest.mark.parametrize(
@@ -90,6 +87,8 @@ def test_values_to_predict_are_read_as_numbers_and_need_not_be_there(tmp_path: P
         ("smiles,y\n,1\n", {}, "row 1: SMILES '' has no atoms"),
         ("smiles\nCC ethane\n", {}, "row 1: SMILES 'CC ethane' does not parse"),
         ("smiles\nCé\n", {}, "row 1: SMILES 'Cé' does not parse (a character that SMILES does not know)"),
+        ('smiles\n"CC\nO"\n', {}, "row 1: SMILES 'CC\\nO' does not parse (a character that SMILES does not know)"),
+        ("smiles\nCC\x01\n", {}, "row 1: SMILES 'CC\\x01' does not parse (a character that SMILES does not know)"),
         (f"smiles\n{'C' * 20_000}\n", {}, f"row 1: SMILES '{'C' * 56}... has 20000 characters; 5000 are read"),
         ("smiles,fold\nC,train\nN,holdout\n", {"split": "fold"}, "row 2: split 'holdout' must be one of"),
         ("smiles,y\nC,1\nN,x\n", {"task": "regression"}, "row 2: target 'x' is not a finite number"),
@@ -188,22 +187,18 @@ def test_texts_and_targets_must_be_as_many() -> None:
 
 @pytest.mark.skipif("EGOCNN_DATA" not in os.environ, reason="EGOCNN_DATA does not name the folder with the data sets")
 def test_the_critical_atoms_of_the_benchmark_lie_in_their_molecules() -> None:
-    import csv
-
     path = Path(os.environ["EGOCNN_DATA"]) / "explain" / "benzene.csv"
     if not path.exists():
         pytest.skip(f"{path} is absent")
     graphs = read(path, ReadConfig(split="split"))
     assert len(graphs) == 12_000
     assert graphs.class_names == ("0", "1")
-    with path.open(newline="", encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
-    assert graphs.names == tuple(row["id"] for row in rows)
-    for graph, row in zip(graphs, rows, strict=True):
+    table = rows(path)
+    assert graphs.names == tuple(row["id"] for row in table)
+    for graph, row in zip(graphs, table, strict=True):
         for ring in json.loads(row["critical_atoms"])[:1]:
-            assert graph.node_label is not None
             # the benzene ring that decides the class: six aromatic carbon atoms
-            assert [graph.node_label[atom].partition("|")[0] for atom in ring] == ["c"] * 6
+            assert [sure(graph.node_label)[atom].partition("|")[0] for atom in ring] == ["c"] * 6
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,5 @@
 """CSV and TSV files -> columns and rows."""
 
-from __future__ import annotations
-
 import csv
 import gzip
 import io
@@ -21,20 +19,26 @@ def rows_of(folder: Path, data: bytes | str, name: str = "m.csv") -> list[dict[s
     return list(table_rows(written(folder, name, data)))
 
 
-def test_quoted_fields_may_hold_commas_quotes_and_line_ends(tmp_path: Path) -> None:
-    rows = rows_of(tmp_path, 'name,note\r\na,"x, ""y""\r\nz"\r\n\r\nb,\r\n')
-    assert rows == [{"name": "a", "note": 'x, "y"\r\nz'}, {"name": "b", "note": ""}]
+MARK = b"\xef\xbb\xbf"
 
 
-def test_tabs_separate_where_the_name_says_so(tmp_path: Path) -> None:
-    for suffix in ("tsv", "TSV", "tab"):
-        assert rows_of(tmp_path, "a\tb\n1,5\t2\n", f"m.{suffix}") == [{"a": "1,5", "b": "2"}]
-
-
-def test_semicolons_separate_where_the_header_has_them_and_commas_are_decimal_points_then(tmp_path: Path) -> None:
-    rows = rows_of(tmp_path, "smiles;logp;note\nC;-1,5;1,2 or 3\nN;,25;a,b\n")
-    assert [tuple(row.values()) for row in rows] == [("C", "-1.5", "1,2 or 3"), ("N", ".25", "a,b")]
-    assert rows_of(tmp_path, "a,b;c\n1,2;3\n") == [{"a": "1", "b;c": "2;3"}]
+@pytest.mark.parametrize(
+    ("name", "data", "rows"),
+    [
+        ("m.csv", 'a,b\r\n1,"x, ""y""\r\nz"\r\n\r\n2,\r\n', [("1", 'x, "y"\r\nz'), ("2", "")]),
+        *((f"m.{suffix}", "a\tb\n1,5\t2\n", [("1,5", "2")]) for suffix in ("tsv", "TSV", "tab")),
+        ("m.csv", "a;b;c\nC;-1,5;1,2 or 3\nN;,25;a,b\n", [("C", "-1.5", "1,2 or 3"), ("N", ".25", "a,b")]),
+        ("m.csv", "a,b;c\n1,2;3\n", [("1", "2;3")]),
+        *(("m.csv", MARK + f"a,b{end}C,1{end}".encode(), [("C", "1")]) for end in ("\n", "\r\n", "\r")),
+    ],
+    ids=["quoted", "tsv", "TSV", "tab", "semicolons and decimal commas", "a semicolon in a name", "LF", "CR LF", "CR"],
+)
+def test_fields_are_separated_as_the_name_or_the_header_says(
+    tmp_path: Path, name: str, data: bytes | str, rows: list[tuple[str, ...]]
+) -> None:
+    found = rows_of(tmp_path, data, name)
+    assert [tuple(row.values()) for row in found] == rows
+    assert next(iter(found[0])) == "a"  # without a byte order mark
 
 
 @pytest.mark.parametrize("header", ["", "SMILES Name\n"])
@@ -52,12 +56,6 @@ def test_packed_tables_are_read_and_damaged_ones_refused_in_one_line(tmp_path: P
     assert rows_of(tmp_path, packed, name) == [{"smiles": "C", "name": "m"}]
     for damaged in (packed[:-9], text.encode(), packed[:12] + b"xxxx" + packed[16:]):
         assert re.search(rf"{name}: cannot be read \(.+\)$", refusal(rows_of, tmp_path, damaged, name))
-
-
-@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
-def test_a_byte_order_mark_and_any_line_end_are_taken(tmp_path: Path, end: str) -> None:
-    data = b"\xef\xbb\xbf" + f"smiles,y{end}C,1{end}".encode()
-    assert rows_of(tmp_path, data) == [{"smiles": "C", "y": "1"}]
 
 
 @pytest.mark.parametrize(

@@ -18,8 +18,8 @@ from egocnn.data.store import Store, write_store
 from egocnn.data.store.manifest import CHUNK, NAME, Manifest
 from egocnn.errors import DataError
 from tests.data.store.damage import Change, flip, rewrite
-from tests.support.commands import check_refused, runner
-from tests.support.samples import molecules, one_graph
+from tests.support.commands import Run, check_refused
+from tests.support.samples import molecules, one_graph, sure
 
 
 @pytest.fixture(scope="module")
@@ -77,8 +77,7 @@ def test_only_what_is_read_is_checked(tmp_path: Path) -> None:
     flip(tmp_path / "store" / "node_attr.bin", 8 * (3 * CHUNK + 1))
     portions = Store.open(tmp_path / "store").portions(1)
     for number in range(3):
-        attributes = next(portions).node_attr
-        assert attributes is not None
+        attributes = sure(next(portions).node_attr)
         assert (attributes == number).all()
     with pytest.raises(DataError, match="damaged"):
         next(portions)
@@ -119,14 +118,14 @@ HOSTILE: dict[str, tuple[Change, str]] = {
 
 
 @pytest.mark.parametrize("case", HOSTILE)
-def test_a_made_up_manifest_is_refused(case: str, store: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_made_up_manifest_is_refused(case: str, store: Path, run: Run) -> None:
     change, words = HOSTILE[case]
     if case == "half a surrogate pair":
         text = (store / NAME).read_text(encoding="utf-8").replace('"source": ""', '"source": "\\ud800"')
         (store / NAME).write_text(text, encoding="utf-8")
     else:
         rewrite(store, change)
-    check_refused(runner(capsys), words, "info", store)
+    check_refused(run, words, "info", store)
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "null", "[" * 100_000, '{"format": "egocnn store"}', "\xff"])
@@ -178,12 +177,12 @@ def test_links_pipes_and_folders_in_place_of_files_are_refused(store: Path) -> N
         Store.open(store)
 
 
-def test_missing_and_foreign_files_are_named(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_missing_and_foreign_files_are_named(store: Path, run: Run) -> None:
     (store / "note\n.txt").write_text("mine")
-    check_refused(runner(capsys), r"holds 'note\n.txt', which is no part of a store", "info", store)
+    check_refused(run, r"holds 'note\n.txt', which is no part of a store", "info", store)
     (store / "note\n.txt").unlink()
     (store / "part.bin").unlink()
-    check_refused(runner(capsys), "part.bin is missing", "info", store)
+    check_refused(run, "part.bin is missing", "info", store)
 
 
 def test_a_file_that_vanishes_or_changes_after_opening_is_noticed(store: Path) -> None:

@@ -111,11 +111,6 @@ def test_the_smarts_of_a_fragment_matches_where_the_fragment_is_and_nowhere_else
     assert not Chem.MolFromSmiles("OCc1ccccc1").HasSubstructMatch(hydroxyl)
 
 
-def test_the_smiles_of_a_fragment_tells_an_ether_oxygen_from_a_hydroxyl() -> None:
-    assert to_smiles(Labelled.from_edges(["C", "O"], [(0, 1, "single")])) == "C[O]"
-    assert to_smiles(Labelled.from_edges(["OH", "C"], [(0, 1, "single")])) == "CO"
-
-
 @pytest.mark.parametrize(
     ("smiles", "groups"),
     [

@@ -1,7 +1,5 @@
 """Pairs that differ by one group, what any two molecules share, and what many pairs say together."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -39,7 +39,7 @@ def test_a_group_comes_out_though_more_around_it_was_critical_here_and_there() -
     assert first.lift == 2.0
     assert first.p_value == pytest.approx(first.tests / math.comb(24, 12))  # one of all ways to draw 12 of 24
     assert first.is_significant
-    assert first.sentence.startswith("nitro group: in 100% of class toxic, 0% of the others (lift 2.0, p < 1e-")
+    assert str(first).startswith("nitro group: in 100% of class toxic, 0% of the others (lift 2.0, p < 1e-")
     assert [p.name for p in patterns].count("nitro group") == 1
     # what lies inside a pattern and tells no more is left out
     assert {"[N+]", "[O-]", "[N+]=O", "[N+][O-]", "c[N+](=O)[O-]"}.isdisjoint(p.smiles for p in patterns)
@@ -116,7 +116,7 @@ def test_a_search_that_is_given_up_counts_against_the_pattern(monkeypatch: pytes
     assert (sure.name, sure.in_others, sure.undecided) == ("triangle", 0, 0)
     assert (unsure.name, unsure.in_others, unsure.undecided) == ("triangle", 10, 10)
     assert unsure.p_value > sure.p_value
-    assert "10 undecided graphs" in unsure.sentence
+    assert "10 undecided graphs" in str(unsure)
 
 
 def test_predicted_values_give_what_raises_and_what_lowers_them() -> None:
@@ -131,7 +131,7 @@ def test_predicted_values_give_what_raises_and_what_lowers_them() -> None:
         ("lowers the value", "node down"),
         ("raises the value", "node up"),
     ]
-    assert patterns[1].sentence.startswith("node up: in 100% of the graphs above the median, 0% of the others")
+    assert str(patterns[1]).startswith("node up: in 100% of the graphs above the median, 0% of the others")
 
 
 def test_one_structure_of_a_value_can_hold_what_raises_and_what_lowers_it() -> None:

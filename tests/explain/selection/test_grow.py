@@ -1,8 +1,7 @@
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from math import log
+from typing import Any
 
 import numpy as np
 import pytest
@@ -68,14 +67,77 @@ def pieces(graphs: Graphs, nodes: set[int]) -> list[set[int]]:
     return found
 
 
+def any_of(*nodes: int) -> Held:
+    return lambda present: float(bool(set(nodes) & present))
+
+
+def at(n_nodes: int, values: dict[int, float], rest: float = 0.0) -> Floats:
+    """These importances, and the rest for all other nodes."""
+    return np.array([values.get(node, rest) for node in range(n_nodes)])
+
+
 # ── what is found ─────────────────────────────────────────────────────────────────────────────────
 
+TRIANGLE = one_graph(10, [*((n, n + 1) for n in range(9)), (3, 5)])
+PLANTED = np.array([0.1, 0.05, 0.2, 0.9, 1.0, 0.8, 0.3, 0.15, 0.02, 0.01])
+PAIR = at(9, {1: 1.0, 2: 0.9, 3: 0.2, 4: 0.1})
+FAR = at(20, {1: 1.0, 2: 0.9, 17: 0.8, 18: 0.7}, rest=0.01)
+MIRRORED = np.array([1.0, 0.5, 0.1, 0.05, 0.1, 0.5, 1.0])
+SALT = one_graph(12, [(0, 1), *((n, n + 1) for n in range(2, 11))])
+SIX = at(10, dict.fromkeys(range(6), 1.0)) + np.linspace(0.01, 0, 10)
+FIRST = at(6, {0: 1.0})
+AGAINST = np.array([-1.0, 0.0, -0.5, 0.0])
+RAISED = at(8, {1: 3.0, 2: 2.0, 3: 0.1})
 
-@pytest.mark.parametrize("held", [all_of(3, 4, 5), each_of(3, 4, 5)], ids=["together", "each its share"])
-def test_a_planted_structure_is_found(held: Held) -> None:
-    graphs = one_graph(10, [*((n, n + 1) for n in range(9)), (3, 5)])
-    score = [0.1, 0.05, 0.2, 0.9, 1.0, 0.8, 0.3, 0.15, 0.02, 0.01]
-    assert grown(graphs, score, evidence(graphs, held)) == [3, 4, 5]
+
+def three_are_enough(present: set[int]) -> float:
+    return min(1.0, len(present) / 3)
+
+
+def up_and_down(present: set[int]) -> float:
+    return 4.0 * (1 in present) - 3.0 * (2 in present)
+
+
+FOUND: dict[str, tuple[Graphs, Floats, Held, dict[str, Any], list[int]]] = {
+    "a planted structure that counts as a whole": (TRIANGLE, PLANTED, all_of(3, 4, 5), {}, [3, 4, 5]),
+    "a planted structure of shares": (TRIANGLE, PLANTED, each_of(3, 4, 5), {}, [3, 4, 5]),
+    "what stands between": (path(9), at(9, {2: 1.0, 3: 0.01, 4: 0.9}), all_of(2, 4), {}, [2, 3, 4]),
+    # either of two nodes is enough: without the first, the second still says it all
+    "until the rest has lost what it held": (path(9), PAIR, any_of(1, 2), {}, [1, 2]),
+    "nothing where any other node would do as well": (path(9), PAIR, any_of(*range(9)), {}, []),
+    "the first part of a value that any node has": (path(9), PAIR, any_of(*range(9)), {"unit": 1.0}, [1]),
+    "two groups far apart that are both needed": (path(20), FAR, all_of(1, 2, 17, 18), {}, [1, 2, 17, 18]),
+    "symmetric nodes": (path(7), MIRRORED, all_of(0), {}, [0, 6]),
+    "symmetric pairs": (path(7), MIRRORED, all_of(0, 1), {}, [0, 1, 5, 6]),
+    # what holds the evidence stands in two parts that no edge joins
+    "a second component": (SALT, at(12, {0: 1.0, 1: 0.9, 2: 0.8, 3: 0.1}), all_of(0, 1, 2), {}, [0, 1, 2]),
+    "nothing where half the nodes are not enough": (path(8), np.linspace(1.0, 0.3, 8), each_of(*range(8)), {}, []),
+    "six of ten nodes if so many may be": (path(10), SIX, all_of(*range(6)), {"largest": 0.6}, [*range(6)]),
+    # a class that stands for the lack of something: any part keeps the evidence, and none holds more than the rest
+    "nothing where half is as good as the rest": (path(8), np.linspace(1.0, 0.7, 8), three_are_enough, {}, []),
+    "nothing where the odds are not doubled": (path(6), FIRST, all_of(0), {"amount": 0.99 * LEAST_ODDS}, []),
+    "a node that doubles the odds": (path(6), FIRST, all_of(0), {"amount": 1.01 * LEAST_ODDS}, [0]),
+    "nothing where the evidence is against": (path(6), FIRST, all_of(0), {"amount": -5.0 * LEAST_ODDS}, []),
+    "nothing where no node speaks for the class": (path(4), AGAINST, all_of(0), {"evidence": 0.85}, []),
+    "nothing there though nothing is enough": (path(4), AGAINST, all_of(0), {"evidence": 0.0}, []),
+    "what raised a value": (path(8), RAISED, each_of(1, 2), {"amount": 5.0, "unit": 1.0}, [1, 2]),
+    "what lowered a value": (path(8), -RAISED, each_of(1, 2), {"amount": -5.0, "unit": 1.0}, [1, 2]),
+    # up by 4 and down by 3: the value is above the base because of the first
+    "what moved a value to its side of the base": (
+        *(path(8), at(8, {1: 4.0, 2: -3.0, 3: 0.1}), up_and_down),
+        *({"amount": 1.0, "base": 10.0, "unit": 0.5}, [1]),
+    ),
+    "nothing for a value of the empty graph": (path(8), at(8, {1: 0.1}), all_of(1), {"amount": 0.1, "unit": 1.0}, []),
+}
+
+
+@pytest.mark.parametrize("case", FOUND)
+def test_the_part_is_the_one_that_holds_the_evidence(case: str) -> None:
+    graphs, score, held, how, nodes = FOUND[case]
+    chosen = {name: value for name, value in how.items() if name in ("largest", "evidence")}
+    given = evidence(graphs, held, **{name: value for name, value in how.items() if name not in chosen})
+    assert grown(graphs, score, given, ExplainConfig(**chosen)) == nodes
+    assert log(2) == LEAST_ODDS
 
 
 def test_every_graph_gets_its_own_part_and_one_without_nodes_none() -> None:
@@ -86,111 +148,6 @@ def test_every_graph_gets_its_own_part_and_one_without_nodes_none() -> None:
         return float({0, 1} <= present or {6, 7} <= present)  # the other pair would do, too: no class but a value
 
     assert grown(graphs, score, evidence(graphs, held, unit=1.0)) == [0, 1, 14, 15]
-
-
-def test_a_part_grows_over_what_stands_between() -> None:
-    """Two nodes hold the evidence, the one between them contributes nothing of its own."""
-    graphs = path(9)
-    score = [0.0, 0.0, 1.0, 0.01, 0.9, 0.0, 0.0, 0.0, 0.0]
-    assert grown(graphs, score, evidence(graphs, all_of(2, 4))) == [2, 3, 4]
-
-
-def test_a_part_that_is_enough_grows_until_the_rest_has_lost_what_it_held() -> None:
-    """Either of two nodes is enough: without the first, the second still says it all."""
-    graphs = path(9)
-    score = [0.0, 1.0, 0.9, 0.2, 0.1, 0.0, 0.0, 0.0, 0.0]
-
-    def either(present: set[int]) -> float:
-        return float(bool({1, 2} & present))
-
-    assert grown(graphs, score, evidence(graphs, either)) == [1, 2]
-
-    def anywhere(present: set[int]) -> float:
-        return float(bool(present))
-
-    assert grown(graphs, score, evidence(graphs, anywhere)) == []  # any other node would do as well
-    assert grown(graphs, score, evidence(graphs, anywhere, unit=1.0)) == [1]  # of a value the first part
-
-
-def test_two_groups_far_apart_that_are_both_needed_make_two_pieces() -> None:
-    graphs = path(20)
-    score = np.full(20, 0.01)
-    score[[1, 2, 17, 18]] = [1.0, 0.9, 0.8, 0.7]
-    assert grown(graphs, score, evidence(graphs, all_of(1, 2, 17, 18))) == [1, 2, 17, 18]
-
-
-def test_symmetric_nodes_join_together() -> None:
-    graphs = path(7)
-    score = [1.0, 0.5, 0.1, 0.05, 0.1, 0.5, 1.0]
-    assert grown(graphs, score, evidence(graphs, all_of(0))) == [0, 6]
-    assert grown(graphs, score, evidence(graphs, all_of(0, 1))) == [0, 1, 5, 6]
-
-
-def test_a_second_component_joins_when_the_first_is_used_up() -> None:
-    """A salt: what holds the evidence stands in two parts that no edge joins."""
-    graphs = one_graph(12, [(0, 1), (2, 3), (3, 4), (4, 5), (5, 6), (6, 7), (7, 8), (8, 9), (9, 10), (10, 11)])
-    score = [1.0, 0.9, 0.8, 0.1, *[0.0] * 8]
-    assert grown(graphs, score, evidence(graphs, all_of(0, 1, 2))) == [0, 1, 2]
-
-
-# ── nothing ───────────────────────────────────────────────────────────────────────────────────────
-
-
-def test_nothing_is_critical_where_no_part_of_half_the_nodes_is_enough() -> None:
-    graphs = path(8)
-    score = np.linspace(1.0, 0.3, 8)
-    assert grown(graphs, score, evidence(graphs, each_of(*range(8)))) == []
-    graphs, score = path(10), np.array([1.0] * 6 + [0.0] * 4) + np.linspace(0.01, 0, 10)
-    given = evidence(graphs, all_of(*range(6)))
-    assert grown(graphs, score, given, ExplainConfig(largest=0.6)) == [*range(6)]
-
-
-def test_half_a_graph_that_is_as_good_a_witness_as_the_other_half_does_not_stand_out() -> None:
-    """A class that stands for the lack of something: any part keeps the evidence, and none holds more than the rest."""
-    graphs = path(8)
-    assert grown(graphs, np.linspace(1.0, 0.7, 8), evidence(graphs, lambda present: min(1.0, len(present) / 3))) == []
-
-
-@pytest.mark.parametrize(("amount", "found"), [(0.99, []), (1.01, [0]), (-5.0, [])])
-def test_nothing_is_critical_where_the_evidence_does_not_double_the_odds(amount: float, found: list[int]) -> None:
-    assert log(2) == LEAST_ODDS
-    graphs = path(6)
-    given = evidence(graphs, all_of(0), amount=amount * LEAST_ODDS)
-    assert grown(graphs, [1.0, 0, 0, 0, 0, 0], given) == found
-
-
-@pytest.mark.parametrize("share", [0.0, 0.85])
-def test_nothing_is_critical_where_no_node_speaks_for_the_class(share: float) -> None:
-    graphs = path(4)
-    config = ExplainConfig(evidence=share)
-    assert grown(graphs, [-1.0, 0.0, -0.5, 0.0], evidence(graphs, all_of(0)), config) == []
-
-
-# ── values ────────────────────────────────────────────────────────────────────────────────────────
-
-
-@pytest.mark.parametrize("amount", [5.0, -5.0])
-def test_the_part_of_a_value_holds_what_raised_and_what_lowered_it(amount: float) -> None:
-    graphs = path(8)
-    score = np.sign(amount) * np.array([0.0, 3.0, 2.0, 0.1, 0, 0, 0, 0])
-    assert grown(graphs, score, evidence(graphs, each_of(1, 2), amount=amount, unit=1.0)) == [1, 2]
-
-
-def test_where_parts_of_a_value_cancel_the_part_is_what_moved_it_to_its_side_of_the_base() -> None:
-    """Up by 4 and down by 3: it is above the base because of the first."""
-    graphs = path(8)
-
-    def held(present: set[int]) -> float:
-        return 4.0 * (1 in present) - 3.0 * (2 in present)
-
-    score = [0.0, 4.0, -3.0, 0.1, 0.0, 0.0, 0.0, 0.0]
-    assert grown(graphs, score, evidence(graphs, held, amount=1.0, base=10.0, unit=0.5)) == [1]
-
-
-def test_a_value_that_the_empty_graph_has_as_well_needs_no_part() -> None:
-    graphs = path(8)
-    given = evidence(graphs, all_of(1), amount=0.1, unit=1.0)
-    assert grown(graphs, [0.0, 0.1, 0, 0, 0, 0, 0, 0], given) == []
 
 
 # ── what holds for all ────────────────────────────────────────────────────────────────────────────

@@ -14,38 +14,29 @@ def graphs_of(*several: nx.Graph) -> Graphs:
     return from_networkx(list(several))
 
 
-def joined_nodes(graph: nx.Graph, *nodes: int) -> list[int]:
-    found: list[int] = joined(graphs_of(graph), np.array(nodes)).tolist()
-    return found
+PATH, RING = nx.path_graph(10), nx.cycle_graph(6)
+LOLLIPOP = nx.Graph([(0, 1), (1, 2), (1, 3), (3, 4)])  # two leaves and an arm around node 1
 
 
 @pytest.mark.parametrize(
-    ("nodes", "wanted"),
+    ("graph", "nodes", "wanted"),
     [
-        ((3,), [3]),
-        ((3, 4), [3, 4]),
-        ((3, 5), [3, 4, 5]),
-        ((3, 6), [3, 4, 5, 6]),
-        ((3, 7), [3, 7]),  # three nodes lie between
-        ((0, 1, 4, 9), [0, 1, 2, 3, 4, 9]),
+        (PATH, (3,), [3]),
+        (PATH, (3, 4), [3, 4]),
+        (PATH, (3, 5), [3, 4, 5]),
+        (PATH, (3, 6), [3, 4, 5, 6]),
+        (PATH, (3, 7), [3, 7]),  # three nodes lie between
+        (PATH, (0, 1, 4, 9), [0, 1, 2, 3, 4, 9]),
+        (RING, (0, 3), [0, 1, 2, 3, 4, 5]),  # opposite sides become the whole ring
+        (RING, (0, 2), [0, 1, 2]),
+        (LOLLIPOP, (0, 2), [0, 1, 2]),  # what lies beside the way stays out
+        (nx.disjoint_union(nx.path_graph(2), nx.path_graph(2)), (0, 2), [0, 2]),
     ],
 )
-def test_pieces_on_a_path_are_joined_over_two_nodes_and_no_more(nodes: tuple[int, ...], wanted: list[int]) -> None:
-    assert joined_nodes(nx.path_graph(10), *nodes) == wanted
-
-
-def test_opposite_sides_of_a_ring_become_the_whole_ring() -> None:
-    assert joined_nodes(nx.cycle_graph(6), 0, 3) == [0, 1, 2, 3, 4, 5]
-    assert joined_nodes(nx.cycle_graph(6), 0, 2) == [0, 1, 2]
-
-
-def test_what_lies_beside_the_way_stays_out() -> None:
-    lollipop = nx.Graph([(0, 1), (1, 2), (1, 3), (3, 4)])  # two leaves and an arm around node 1
-    assert joined_nodes(lollipop, 0, 2) == [0, 1, 2]
-
-
-def test_pieces_of_unconnected_molecules_stay_apart() -> None:
-    assert joined_nodes(nx.disjoint_union(nx.path_graph(2), nx.path_graph(2)), 0, 2) == [0, 2]
+def test_pieces_are_joined_over_two_nodes_by_all_shortest_ways_and_no_more(
+    graph: nx.Graph, nodes: tuple[int, ...], wanted: list[int]
+) -> None:
+    assert joined(graphs_of(graph), np.array(nodes)).tolist() == wanted
 
 
 def test_numbers_of_nodes_do_not_matter() -> None:

@@ -15,7 +15,7 @@ from egocnn.interop.pyg import EgoModule, as_module
 from egocnn.model import Model
 from egocnn.train.recipe import learn
 from tests.support import tiny
-from tests.support.networks import build
+from tests.support.networks import untrained
 from tests.support.tiny import plain_model, plain_train
 
 CLASSES = {"mode": "multiclass_classification", "task_level": "graph", "return_type": "raw"}
@@ -47,14 +47,9 @@ def alcohol() -> Any:
     return module().to_data(graphs[[int(np.flatnonzero(graphs.target == graphs.class_names.index("alcohol"))[0])]])
 
 
-def random_predictor(graphs: Graphs, config: ModelConfig = tiny.MODEL) -> Model:
-    network, encoder = build(graphs, config, outputs=len(graphs.class_names) or 1)
-    return Model(config=config, encoder=encoder, networks=(network,))
-
-
 def adapted(graphs: Graphs, config: ModelConfig = tiny.MODEL) -> tuple[Model, EgoModule, Any]:
     """A predictor for the graphs, its module, and the graphs as data."""
-    predictor = random_predictor(graphs, config)
+    predictor = untrained(graphs, config)
     model = as_module(predictor)
     return predictor, model, model.to_data(graphs)
 

@@ -22,12 +22,12 @@ from tests.interop.pyg.adapters import (
     explainer,
     inputs,
     module,
-    random_predictor,
     run,
     trained,
     unseen_sizes,
 )
 from tests.support import tiny
+from tests.support.networks import untrained
 
 # ── our explainer among theirs ────────────────────────────────────────────────────────────────────────
 
@@ -97,7 +97,7 @@ def test_a_target_names_the_class_to_explain() -> None:
 
 def test_a_value_is_explained_by_the_size_of_what_raised_or_lowered_it() -> None:
     graphs = tiny.oxygens()[:5]
-    model = as_module(random_predictor(graphs))
+    model = as_module(untrained(graphs, tiny.MODEL))
     data = model.to_data(graphs)
     found = explainer(EgoExplainer("gradient"), model, model_config=VALUES)(**inputs(data))
     assert bool((found.node_importance < 0).any())

@@ -34,14 +34,14 @@ from tests.interop.pyg.adapters import (
     explainer,
     inputs,
     module,
-    random_predictor,
     run,
     run_masked,
     trained,
     unseen_sizes,
 )
 from tests.support import tiny
-from tests.support.samples import one_graph
+from tests.support.networks import untrained
+from tests.support.samples import one_graph, sure
 from tests.support.strategies import random_connected, random_graphs, random_trees
 from tests.support.tiny import plain_model
 
@@ -117,7 +117,7 @@ def test_edges_that_are_all_masked_are_as_good_as_gone(graphs: Graphs, config: M
 
 def test_one_graph_needs_no_batch_and_masks_of_another_graph_do_not_touch_it() -> None:
     graphs = random_trees(2, nodes=8, seed=3)
-    model = as_module(random_predictor(graphs))
+    model = as_module(untrained(graphs, tiny.MODEL))
     both, first = model.to_data(graphs), model.to_data(graphs[[0]])
     del first["batch"]
     in_second = both.batch[both.edge_index[0]] == 1
@@ -128,9 +128,8 @@ def test_one_graph_needs_no_batch_and_masks_of_another_graph_do_not_touch_it() -
 
 def test_a_row_of_zeros_is_a_node_with_an_unknown_label() -> None:
     graphs = random_trees(3, nodes=8, seed=0)
-    assert graphs.node_label is not None
     _, model, data = adapted(graphs)
-    label = graphs.node_label.copy()
+    label = sure(graphs.node_label).copy()
     label[[0, 4]] = -1
     data.x[[0, 4]] = 0
     assert close(run(model, data), model.predictor.outputs(graphs.replace(node_label=label), device="cpu"))
@@ -156,7 +155,7 @@ def test_gradients_reach_every_entry_of_x_and_every_edge_mask(config: ModelConfi
     graphs = random_connected(2, nodes=5, extra=3, seed=4)
     random = np.random.default_rng(0)
     graphs = graphs.replace(node_attr=random.normal(3, 2, (graphs.n_nodes, 2)).astype(np.float32))
-    model = as_module(random_predictor(graphs, config)).double()
+    model = as_module(untrained(graphs, config)).double()
     data = model.to_data(graphs)
     x = (data.x.double() + 0.01).requires_grad_()  # off the zeros, where a kink may be
     mask = torch.full((data.edge_index.shape[1],), 0.7, dtype=torch.float64).requires_grad_()
@@ -180,7 +179,7 @@ def test_what_degrees_say_stands_in_x_and_needs_nothing_in_the_graph(own: Any) -
     wide = np.array([(0, leaf) for leaf in range(1, 5)])  # a degree of 4 was never seen
     unknown = Graphs.from_edges(node_counts=[5], edges=wide, node_attr=None if attributes is None else attributes[:5])
     config = plain_model(width=4, depth=2, hidden=4, slots=3, k=2, jump=True, degrees=True)
-    predictor = random_predictor(known, config)
+    predictor = untrained(known, config)
     assert predictor.encoder.node_label_names == ("degree 1", "degree 2", "degree 3")
     model = as_module(predictor)
     assert model.to_data(known).x[:2, :3].tolist() == [[0, 0, 1], [1, 0, 0]]
@@ -188,8 +187,7 @@ def test_what_degrees_say_stands_in_x_and_needs_nothing_in_the_graph(own: Any) -
     for graphs in (known, unknown):
         outputs = predictor.outputs(graphs, device="cpu")
         data = model.to_data(graphs)
-        described = describe_by_degree(graphs).node_attr
-        assert described is not None
+        described = sure(describe_by_degree(graphs).node_attr)
         assert close(data.x[:, 3:], described)
         assert close(run(model, data), outputs)
         assert close(run_masked(model, data, torch.ones(data.edge_index.shape[1])), outputs)
@@ -214,11 +212,10 @@ def test_the_mask_of_an_edge_has_a_direction_defaults_to_the_other_one_and_edges
 
 def test_data_hold_labels_in_the_order_of_the_model_and_what_is_to_be_predicted() -> None:
     graphs = unseen_sizes()
-    assert graphs.node_label is not None
     assert graphs.target is not None
     other_order = graphs.with_names(nodes=("O", "H", "C"), classes=("alcohol", "alkane"))
     data, ours = module().to_data(other_order), trained().encoder
-    names = np.array(graphs.node_label_names)[graphs.node_label]
+    names = np.array(graphs.node_label_names)[sure(graphs.node_label)]
     assert np.array(ours.node_label_names)[data.x.argmax(1).numpy()].tolist() == names.tolist()
     classes = np.array(graphs.class_names)[graphs.target]
     assert np.array(ours.class_names)[data.y.numpy()].tolist() == classes.tolist()
@@ -232,7 +229,7 @@ def test_data_hold_labels_in_the_order_of_the_model_and_what_is_to_be_predicted(
 def test_data_of_one_graph_are_those_of_a_collection_of_one() -> None:
     for predictor, graphs in (
         (trained(), unseen_sizes()),
-        (random_predictor(tiny.oxygens()), tiny.oxygens()),
+        (untrained(tiny.oxygens(), tiny.MODEL), tiny.oxygens()),
     ):
         one, several = (as_module(predictor).to_data(part) for part in (graphs[1], graphs[[1]]))
         one, several = one.to_dict(), several.to_dict()
@@ -257,7 +254,7 @@ def test_the_module_never_changes_the_model_and_masks_never_stay() -> None:
 
 def test_tensors_that_do_not_fit_are_refused_in_one_line() -> None:
     data, model = alcohol(), module()
-    two_labels = as_module(random_predictor(random_trees(2, nodes=5, seed=0)))
+    two_labels = as_module(untrained(random_trees(2, nodes=5, seed=0), tiny.MODEL))
     n, m = len(data.x), data.edge_index.shape[1]
     for changes, words in (
         ({"x": data.x[:, :2]}, "x must have 3 labels and 0 attributes per node"),
@@ -267,9 +264,14 @@ def test_tensors_that_do_not_fit_are_refused_in_one_line() -> None:
         ({"batch": data.edge_attr}, f"the graph of each of {n} nodes"),
         ({"node_attr": data.x}, rf"node_attr must have the shape \({n}, 0\)"),
         ({"edge_attr": data.edge_attr[:-1]}, rf"must have the shape \({m}, 1\)"),
+        ({"x": data.x.index_fill(0, torch.tensor([2]), float("nan"))}, "x must hold finite numbers, got nan"),
+        ({"edge_attr": data.edge_attr * float("inf")}, "edge_attr must hold finite numbers, got inf"),
+        ({"edge_weight": torch.full((m,), float("nan"))}, "edge_weight must hold finite numbers, got nan"),
     ):
         with pytest.raises(DataError, match=words):
             run(model, data, **changes)
+    with pytest.raises(DataError, match="graph 0: what the network computes from it is not a finite number"):
+        run_masked(model, data, torch.full((m,), float("nan")))
     with pytest.raises(DataError, match=r"knows 2 edge labels; .* got none"):
         two_labels(data.x, data.edge_index)
     with pytest.raises(ConfigError, match="a fitted estimator or a predictor is needed, not str"):

@@ -1,7 +1,5 @@
 """Degrees -> their log-log plot."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -27,7 +27,7 @@ from lab.rivals import (
 )
 from lab.rivals.gine import logits_of, make_inputs
 from lab.truths import edges_from_nodes
-from tests.support.samples import as_list, molecules, one_graph
+from tests.support.samples import as_list, molecules, one_graph, sure
 from tests.support.tiny import alcohols_of_all_sizes as alcohols
 from tests.support.tiny import oxygens
 
@@ -202,11 +202,10 @@ def without(graphs: Graphs, *, node: int | None = None, edge: int | None = None)
     (graph,) = graphs
     keep = [n for n in range(graph.n_nodes) if n != node]
     left = [pair for number, pair in enumerate(graph.edges.tolist()) if number != edge and node not in pair]
-    assert graphs.node_label is not None
     return Graphs.from_edges(
         node_counts=[len(keep)],
         edges=np.array([(keep.index(u), keep.index(v)) for u, v in left]),
-        node_label=graphs.node_label[keep],
+        node_label=sure(graphs.node_label)[keep],
         node_label_names=graphs.node_label_names,
         edge_label=np.zeros(len(left), np.int32),
         edge_label_names=graphs.edge_label_names,

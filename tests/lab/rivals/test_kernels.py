@@ -20,7 +20,7 @@ from lab.rivals.kernels.subtree import SubtreeKernel
 from lab.rivals.kernels.words import Vocabulary, labelled, word_rounds
 from lab.rivals.rival import Rival
 from tests.support.invariance import relabel
-from tests.support.samples import cycle, one_graph
+from tests.support.samples import cycle, one_graph, sure
 from tests.support.strategies import random_graphs, random_trees
 from tests.support.tiny import alcohols_of_all_sizes
 
@@ -77,8 +77,7 @@ def subtrees(graph: Graph, rounds: int) -> Counter[Any]:
     for u, v in graph.edges.tolist():
         neighbours[u].append(v)
         neighbours[v].append(u)
-    assert graph.node_label is not None
-    words: list[Any] = list(graph.node_label)
+    words: list[Any] = list(sure(graph.node_label))
     counted: Counter[Any] = Counter((0, word) for word in words)
     for step in range(1, rounds + 1):
         words = [(words[n], tuple(sorted((words[m] for m in neighbours[n]), key=repr))) for n in range(len(words))]
@@ -284,8 +283,7 @@ def by_definition(graphs: Graphs, levels: int, smoothing: float) -> Floats:
         matrix: Floats = np.diag(inside.sum(axis=1)) - inside
         return matrix
 
-    assert graphs.node_label is not None
-    features = np.eye(3)[graphs.node_label]
+    features = np.eye(3)[sure(graphs.node_label)]
     reach = np.eye(graphs.n_nodes)
     for _ in range(levels):
         reach = np.minimum(reach + reach @ adjacency, 1)

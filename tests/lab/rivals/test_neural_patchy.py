@@ -15,7 +15,7 @@ from lab.rivals.networks.canonical import canonical_nodes, canonical_order
 from lab.rivals.networks.encoding import Encoding, Shape
 from lab.rivals.networks.patchy import FIELD, Fields, PatchySanConvolutions, PatchySanNetwork, patch_shape, read_fields
 from tests.support.invariance import relabel
-from tests.support.samples import as_list, cycle, molecules, one_graph
+from tests.support.samples import as_list, cycle, molecules, one_graph, sure
 from tests.support.strategies import random_connected
 
 CPU = torch.device("cpu")
@@ -100,11 +100,9 @@ def test_filters_read_the_labelled_adjacency_tensor_of_each_field() -> None:
     seen = filters(batch)
     assert seen.shape == (2, FIELD, 16)
     place = int(np.flatnonzero(fields.sequence[2] == 7)[0])  # the node with nothing but a loop of weight 7
-    assert encoded.node_label is not None
-    assert encoded.node_attr is not None
     rows = patch_shape(shape)
-    expected = filters.bias + torch.from_numpy(encoded.node_attr[7]) @ filters.attributes[:2]
-    expected = expected + filters.table[rows.edge_rows + int(encoded.node_label[7])]
+    expected = filters.bias + torch.from_numpy(sure(encoded.node_attr)[7]) @ filters.attributes[:2]
+    expected = expected + filters.table[rows.edge_rows + int(sure(encoded.node_label)[7])]
     torch.testing.assert_close(seen[0, place], expected)  # the loop's own label is unknown
     torch.testing.assert_close(seen[1, 3:], filters.bias.expand(FIELD - 3, -1))  # water has three nodes
     convolutions = PatchySanConvolutions(shape).convs.parameters()

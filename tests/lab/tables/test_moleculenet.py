@@ -1,7 +1,5 @@
 """MoleculeNet in one harness: splits, scores, cells that are kept, and the table of all that are there."""
 
-from __future__ import annotations
-
 import json
 from collections import defaultdict
 from pathlib import Path

@@ -23,7 +23,7 @@ from lab.truths.isomers import mirror
 from lab.truths.tasks import TASKS
 from tests.data.generated.molecules import atoms
 from tests.lab.test_families import families
-from tests.support.samples import as_list, molecules
+from tests.support.samples import as_list, molecules, sure
 
 TABLE = 'id,smiles,critical_atoms\na,CCO,"[[2], [1, 2]]"\nb,CC,[]\nc,CCN,"[[]]"\na,CCO,"[[2], [1, 2]]"\n'
 
@@ -168,8 +168,7 @@ def test_alcohols_are_explained_by_the_oxygen_and_its_hydrogen() -> None:
     assert len(problem.explained) == len(problem.truths)
     for graph, truth in zip(problem.explained, problem.truths, strict=True):
         (critical,) = truth.alternatives
-        assert graph.node_label is not None
-        assert sorted(graph.node_label[node] for node in critical) == ["H", "O"]
+        assert sorted(sure(graph.node_label)[node] for node in critical) == ["H", "O"]
 
 
 def test_chance_and_a_trivial_rule_score_on_the_47_positives_of_logic7_what_was_measured_before(
@@ -194,11 +193,8 @@ def test_mutagenicity_explains_the_1015_marked_mutagens_and_the_second_task_trai
     assert len(whole.explained) == len(marked.explained) == 1015
     assert all(truth.edges is not None and truth.edges.any() for truth in whole.truths)
     chosen, nitrogen = whole.explained, "4"
-    assert chosen.edge_truth is not None
-    assert chosen.node_label is not None
-    ends = chosen.node_label[np.stack([chosen.entry_node, chosen.indices])[:, chosen.edge_truth]]
+    ends = sure(chosen.node_label)[np.stack([chosen.entry_node, chosen.indices])[:, sure(chosen.edge_truth)]]
     assert (ends == chosen.node_label_names.index(nitrogen)).any(axis=0).all()
     for graphs in (marked.training, marked.test):
-        assert graphs.target is not None
-        mutagens = graphs[np.flatnonzero(graphs.target == graphs.class_names.index("0"))]
+        mutagens = graphs[np.flatnonzero(sure(graphs.target) == graphs.class_names.index("0"))]
         assert all(graph.edge_truth is not None and graph.edge_truth.any() for graph in mutagens)

@@ -6,7 +6,6 @@ The interpreter cannot multiply bfloat16; python -m lab measure engine_agreement
 import logging
 from importlib.util import find_spec
 
-import numpy as np
 import pytest
 import torch
 from hypothesis import given
@@ -132,26 +131,6 @@ def test_torch_can_check_the_operator_and_compile_it(planned: bool) -> None:
     for one, other in zip(eager, traced, strict=True):
         torch.testing.assert_close(one, other)
     torch.library.opcheck(torch.ops.egocnn.fused.default, (*leaves, bias, [table], True))
-
-
-@given(st.integers(0, 30), st.integers(0, 4), st.integers(0, 99), st.sampled_from([0.0, 0.5, 1.0]))
-def test_the_transposed_table_names_every_entry_once(nodes: int, K: int, seed: int, absent: float) -> None:
-    random = np.random.default_rng(seed)
-    table = random.integers(0, max(nodes, 1), (nodes, K))
-    table[random.random((nodes, K)) < absent] = -1
-    entries = {(node, rank): int(table[node, rank]) for node in range(nodes) for rank in range(K)}
-    back = Transposed.of(torch.from_numpy(table).int(), nodes)
-    found: dict[tuple[int, int], int] = {}
-    order, *columns = back.rows.columns.tolist()
-    for rank, column in enumerate(columns):
-        for target, source in zip(order, column, strict=True):
-            first, count = (source, 1) if source < nodes else (back.first[source - nodes], back.counts[source - nodes])
-            addends = [source] if source < nodes else back.sources[int(first) : int(first) + int(count)].tolist()
-            assert source < nodes or len(addends) > 1
-            found |= {(node, rank): target for node in addends if node >= 0}
-    assert found == {entry: target for entry, target in entries.items() if target >= 0}
-    assert int(back.starts[-1]) == len(back.first)
-    assert int(back.longs) == len(back.long)
 
 
 def test_rows_come_by_falling_length_within_windows_and_never_leave_their_replica() -> None:

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -26,7 +24,7 @@ class EgoInputs:
     weight: Tensor
     bias: Tensor
 
-    def to(self, dtype: torch.dtype) -> EgoInputs:
+    def to(self, dtype: torch.dtype) -> "EgoInputs":
         return EgoInputs(self.x.to(dtype), self.table, self.weight.to(dtype), self.bias.to(dtype))
 
     def differentiable(self) -> tuple[Tensor, Tensor, Tensor]:
@@ -93,20 +91,7 @@ def test_gradients_of_the_engines_agree(problem: EgoInputs) -> None:
         torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
 
 
-TABLES = {
-    "full": torch.tensor([[1, 2], [0, 2], [3, 1], [2, 0]]),
-    "ragged": torch.tensor([[1, 2], [0, -1], [0, 0], [-1, -1]]),
-    "none present": torch.full((3, 2), -1),
-    "no ranks": torch.zeros((3, 0), dtype=torch.long),
-    "int32": torch.tensor([[1, -1], [0, -1]], dtype=torch.int32),
-}
-
-
-@pytest.mark.parametrize("name", TABLES)
-@pytest.mark.parametrize("engine", [ego_conv_reference, ragged])
-def test_gradients_equal_finite_differences(engine: Engine, name: str) -> None:
-    problem = build(TABLES[name], D=2, D_out=3, seed=0)
-    assert torch.autograd.gradcheck(lambda x, *filters: engine(x, problem.table, *filters), problem.differentiable())
+RAGGED = torch.tensor([[1, 2], [0, -1], [0, 0], [-1, -1]])
 
 
 def check_single_gradients(convolved: Callable[..., Tensor], inputs: Sequence[Tensor]) -> None:
@@ -121,7 +106,7 @@ def check_single_gradients(convolved: Callable[..., Tensor], inputs: Sequence[Te
 
 
 def test_a_single_gradient_is_the_same_as_together_with_the_others() -> None:
-    problem = build(TABLES["ragged"], D=2, D_out=3, seed=0)
+    problem = build(RAGGED, D=2, D_out=3, seed=0)
     check_single_gradients(
         lambda x, *filters: ragged(x, problem.table, *filters), (problem.x, problem.weight, problem.bias)
     )
@@ -174,7 +159,7 @@ def test_a_plan_is_made_only_where_its_engine_runs() -> None:
     assert Neighbours.of(torch.zeros((2, 1), dtype=torch.long, device="meta")).plan is None
 
 
-@pytest.mark.parametrize("table", [TABLES["ragged"], torch.tensor([[-1, 1], [0, -1], [0, -1], [-1, 2]])])
+@pytest.mark.parametrize("table", [RAGGED, torch.tensor([[-1, 1], [0, -1], [0, -1], [-1, 2]])])
 def test_autocast_is_no_obstacle(table: Tensor) -> None:
     problem = build(table, D=2, D_out=3, seed=0).to(torch.float32)
     x, weight, bias = problem.differentiable()

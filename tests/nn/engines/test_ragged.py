@@ -66,16 +66,6 @@ def test_a_node_is_multiplied_once_for_every_rank_and_added_up_where_the_table_s
     assert bags(products.made, products.made_from) == made
 
 
-@given(tables)
-def test_groups_hold_every_node_once_with_all_its_neighbours(table: Tensor) -> None:
-    found = {}
-    for nodes, members in Plan.of(table).groups:
-        for node, ego in zip(nodes.tolist(), members.tolist(), strict=True):
-            assert node not in found
-            found[node] = ego
-    assert found == {node: [node, *(m for m in row if m >= 0)] for node, row in enumerate(table.tolist())}
-
-
 def test_a_table_of_other_nodes_or_ranks_is_refused_and_a_gradient_spread_out_is_read_right() -> None:
     x, weight, bias = inputs(5, seed=0)
     with pytest.raises(ConfigError, match="a table of 4 nodes and 3 ranks fits neither 5 nodes nor 4 filters"):

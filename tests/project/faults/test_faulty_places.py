@@ -4,9 +4,12 @@ import csv
 import json
 import os
 import re
+import resource
 import shutil
+import time
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import cycle
 from pathlib import Path
 
 import pytest
@@ -16,6 +19,7 @@ from egocnn.data.store import Store
 from egocnn.errors import DataError
 from egocnn.train.run import train_run
 from tests.project.faults.processes import SHORT, commands, egocnn, mounted, obeying_permissions
+from tests.support.commands import check_refused, runner
 from tests.support.tiny import ALCOHOLS, MODEL, SMILES_TABLE, TRAIN, alcohols, contents, stop_after
 
 
@@ -28,12 +32,6 @@ def forbidden() -> Iterator[list[Path]]:
         path.chmod(0o755)
 
 
-LIMITED = """
-import resource
-resource.setrlimit(resource.RLIMIT_FSIZE, (BYTES, BYTES))  # that a file may have
-"""
-
-
 @pytest.mark.parametrize("fault", ["File too large", "Read-only file system", "No space left on device"])
 def test_where_nothing_can_be_written_one_line_says_so_and_earlier_results_stay_as_they_are(
     fault: str, run: Path, earlier: Path, tmp_path: Path
@@ -44,7 +42,7 @@ def test_where_nothing_can_be_written_one_line_says_so_and_earlier_results_stay_
         "crossval": ["crossval", ALCOHOLS, "--folds", "3", "-o", str(out / "another.json"), *SHORT],
     }
     if fault == "File too large":
-        script = LIMITED.replace("BYTES", "300")
+        script = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (300, 300))"  # bytes that a file may have
         del words["export"]  # takes its time
     elif fault == "Read-only file system":
         start = [*mounted(f'--bind "{out}"', out), "sh", "-c", f'mount -o remount,ro,bind "{out}" && exec "$@"', "sh"]
@@ -62,11 +60,16 @@ def test_where_nothing_can_be_written_one_line_says_so_and_earlier_results_stay_
     assert contents(earlier) == before
 
 
-def test_a_training_stopped_by_a_full_disk_goes_on_when_there_is_room_again(run: Path, tmp_path: Path) -> None:
+def test_a_training_stopped_by_a_full_disk_goes_on_when_there_is_room_again(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     size = (run / "model.safetensors").stat().st_size
-    words = ["train", ALCOHOLS, "-o", str(tmp_path / "run"), *SHORT]
-    (done,) = egocnn(words, script=LIMITED.replace("BYTES", str(size // 2)))
-    done.check_refused("File too large")
+    words, limits = ["train", ALCOHOLS, "-o", str(tmp_path / "run"), *SHORT], resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size // 2, limits[1]))  # bytes that a file may have
+    try:
+        check_refused(runner(capsys), "File too large", *words)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert main([*words, "--resume"]) == 0
     for name in ("model.safetensors", "config.json"):
         assert (tmp_path / "run" / name).read_bytes() == (run / name).read_bytes()
@@ -181,19 +184,18 @@ def test_the_record_says_that_all_of_50_kills_were_survived() -> None:
 
 
 DATE = re.compile(rb"\b\d{4}-\d\d-\d\d\b")
-JUMPING = """
-import itertools, time
-real, jumps = time.time, itertools.cycle([0, -1e8, 3e8, -5e8, 1])
-time.time = lambda: real() + next(jumps)
-time.time_ns = lambda: int(time.time() * 1e9)
-"""
 
 
-def test_every_command_gives_the_same_results_while_the_clock_jumps(run: Path, earlier: Path, tmp_path: Path) -> None:
-    words = commands(run, tmp_path)
-    del words["export"]
-    for done in egocnn(*words.values(), script=JUMPING):
-        assert (done.code, done.said) == (0, "")
+def test_every_command_gives_the_same_results_while_the_clock_jumps(
+    run: Path, earlier: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    real, jumps, command = time.time, cycle([0, -1e8, 3e8, -5e8, 1]), runner(capsys)
+    with monkeypatch.context() as patch:
+        patch.setattr(time, "time", lambda: real() + next(jumps))
+        patch.setattr(time, "time_ns", lambda: int((real() + next(jumps)) * 1e9))
+        for name, words in commands(run, tmp_path).items():
+            if name != "export":
+                assert command(*words)[::2] == (0, "")
     expected, found = contents(earlier), contents(tmp_path)
     assert found.keys() == expected.keys()
     for name in found.keys() - {"run/metrics.json", "run/history.csv", "crossval.json"}:

@@ -124,7 +124,7 @@ def test_the_test_fold_is_looked_at_once_by_the_best_restart(monkeypatch: pytest
 
     plain = scoring.predictions_of
 
-    def spy(replica: Replica, data: EncodedGraphs, device: torch.device) -> Tensor:
+    def spy(replica: Replica, data: EncodedGraphs, device: torch.device) -> list[Tensor]:
         looks.append(len(data))
         return plain(replica, data, device)
 
@@ -224,9 +224,10 @@ def test_averaged_restarts_score_what_their_mean_probabilities_say(
     said: list[tuple[int, int, Tensor]] = []
     plain = scoring.predictions_of
 
-    def spy(replica: Replica, data: EncodedGraphs, device: torch.device) -> Tensor:
-        said.append((replica.seeds[0], len(data), plain(replica, data, device)))
-        return said[-1][2]
+    def spy(replica: Replica, data: EncodedGraphs, device: torch.device) -> list[Tensor]:
+        (own,) = plain(replica, data, device)
+        said.append((replica.seeds[0], len(data), own))
+        return [own]
 
     monkeypatch.setattr(training, "predictions_of", spy)
     result = cross_validate(graphs, MODEL, TRAIN, protocol=protocol, stack=stack)

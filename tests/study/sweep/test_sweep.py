@@ -312,15 +312,18 @@ def test_draws_are_points_of_the_grid_no_two_alike_and_follow_from_the_seed(
     assert drawn == draw_settings(axes, ModelConfig(), TrainConfig(), sample=sample, seed=seed)
 
 
-def test_the_advice_names_how_the_data_are_read_and_runs_when_pasted(tmp_path: Path, run: Run) -> None:
+@pytest.mark.parametrize(("target", "more"), [("is toxic", ()), ("-is toxic", ("--split", "random"))])
+def test_the_advice_names_how_the_data_are_read_and_runs_when_pasted(
+    target: str, more: tuple[str, ...], tmp_path: Path, run: Run
+) -> None:
     table = tmp_path / "some molecules.csv"
-    table.write_text("smiles,is toxic\n" + "".join(f"{'C' * n}O,{n % 2}\n" for n in range(1, 25)))
-    options = ["--target", "is toxic", *SHORT]
+    table.write_text(f"smiles,{target}\n" + "".join(f"{'C' * n}O,{n % 2}\n" for n in range(1, 25)))
+    options = [f"--target={target}", *more, *SHORT]
     code, out, err = run("sweep", table, "--over", "width=4,8", "--folds", 2, *options, "-o", tmp_path / "it")
     assert code == 0, err
     (advice,) = [line for line in out.splitlines() if line.startswith("Train with it: egocnn ")]
     pasted = shlex.split(advice.removeprefix("Train with it: egocnn ").replace("RUN", str(tmp_path / "run")))
-    assert pasted[pasted.index("--target") + 1] == "is toxic"
+    assert target in "=".join(pasted).split("=")
     assert run(*pasted, "--quiet")[0] == 0
     again = json.loads((tmp_path / "it" / "sweep.json").read_text())["command"]
     assert run(*shlex.split(again)[1:], "--quiet")[0] == 0

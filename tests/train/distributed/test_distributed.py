@@ -10,16 +10,15 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from safetensors.torch import load_file
-from torch import Tensor, nn
+from torch import Tensor
 
 from egocnn.cli import main
 from egocnn.model import under
 from egocnn.train.engines.common import epoch_seed
 from egocnn.train.engines.distributed.engine import share_of
-from egocnn.train.engines.distributed.norm import SharedNorm, share_norms
 from egocnn.train.engines.distributed.world import World, current, joined
-from tests.support.tiny import alcohols, parts, same, state
-from tests.support.two_ranks import CASES, ROWS, normed, trained
+from tests.support.tiny import same
+from tests.support.two_ranks import CASES, trained
 
 Ranks = list[tuple[dict[str, Tensor], dict[str, Any]]]
 
@@ -61,20 +60,6 @@ def test_two_processes_train_to_the_weights_and_history_of_one(case: str, ranks:
             assert first[name] == pytest.approx(getattr(epoch, name), rel=1e-4, abs=1e-5), name
 
 
-def test_rows_on_two_processes_are_normed_as_on_one_and_so_are_their_gradients(ranks: Ranks) -> None:
-    wanted = normed(nn.BatchNorm1d(3, dtype=torch.float64), None)
-    first, second = (under("norm.", tensors) for tensors, _ in ranks)
-    for name, value in wanted.items():
-        kind = name.partition(".")[2]
-        if kind in ("y", "x"):
-            found = torch.cat([first[name], second[name]])
-        else:  # gradients of parameters stay where they are; running statistics are everywhere the same
-            found = first[name] + second[name] if kind else first[name]
-        assert torch.allclose(found, value, rtol=1e-9, atol=1e-9), name
-    assert all(torch.equal(first[name], second[name]) for name in ("running_mean", "running_var"))
-    assert int(first["num_batches_tracked"]) == len(ROWS)
-
-
 # ── what needs no second process ──────────────────────────────────────────────────────────────────
 
 
@@ -88,24 +73,6 @@ def test_shares_are_all_of_a_batch_of_equal_size_and_about_equally_many_nodes(co
     assert max(sizes) - min(sizes) <= 1
     nodes = [sum(counts[number // 3] for number in share.tolist()) for share in shares]
     assert max(nodes) - min(nodes) <= max(counts)
-
-
-def test_norms_are_shared_and_unshared_without_a_change_and_in_evaluation_are_plain_ones() -> None:
-    network, _, _ = parts(alcohols())
-    before, parameters = state(network), list(network.parameters())
-    kinds = [type(module) for module in network.modules()]
-    norms = share_norms(network)
-    assert len(norms) == kinds.count(nn.BatchNorm1d) > 0
-    assert list(network.state_dict()) == list(before)
-    assert all(one is other for one, other in zip(network.parameters(), parameters, strict=True))
-    share_norms(network, shared=False)
-    assert same(state(network), before)
-    assert [type(module) for module in network.modules()] == kinds
-    shared, plain = SharedNorm(2), nn.BatchNorm1d(2)
-    x = torch.arange(8.0).view(4, 2)
-    shared.is_shared = False
-    assert torch.equal(shared(x), plain(x))
-    assert torch.equal(shared.eval()(x), plain.eval()(x))
 
 
 def test_every_rank_drops_other_activations_in_every_epoch() -> None:

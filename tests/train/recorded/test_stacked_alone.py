@@ -2,7 +2,7 @@
 
 import gc
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -10,15 +10,11 @@ from typing import Any
 
 import pytest
 import torch
-from safetensors.torch import load_file
 
 from egocnn.config import Device
 from egocnn.train.checkpoint import Checkpoint
-from egocnn.train.engines.common import Progress
 from egocnn.train.engines.recorded.engine import RecordedEngine
 from egocnn.train.history import History, Report
-from egocnn.train.metrics import evaluate
-from tests.support.samples import sure
 from tests.support.strategies import random_trees
 from tests.support.tiny import (
     MODEL,
@@ -30,8 +26,6 @@ from tests.support.tiny import (
     parts,
     plain_model,
     plain_train,
-    same,
-    state,
     stop_after,
 )
 from tests.train.recorded.stacks import assert_close, assert_same_course, replicas
@@ -79,36 +73,6 @@ def test_a_run_begun_on_one_device_goes_on_on_the_other(devices: tuple[Device, D
     history = loops[other](network, train, validation, replace(config, device=other), resume=checkpoint.resume)
     for left, right in zip(expected.epochs, history.epochs, strict=True):
         assert left.train_loss == pytest.approx(right.train_loss, abs=2e-3)
-
-
-def test_the_files_of_both_loops_hold_tensors_of_the_same_names_types_and_shapes(tmp_path: Path) -> None:
-    forms = []
-    for loop in (fit, fit_recorded):
-        network, train, validation = parts(alcohols(), plain_model(**SIZES, tie=True))
-        assert len(network.get_parameter("embed.table")) % 8 != 0  # the stack's own has more rows
-        checkpoint = Checkpoint(tmp_path / f"{loop.__name__}.safetensors", "this run")
-        loop(network, train, validation, CONFIG, keep=checkpoint.keep)
-        tensors = load_file(checkpoint.path)
-        forms.append({n: (t.dtype, t.shape) for n, t in tensors.items() if n != "note"})
-        assert {int(t) for n, t in tensors.items() if n.endswith(".step")} == {12}
-    assert forms[0] == forms[1]
-
-
-def test_what_is_kept_after_an_epoch_is_the_network_that_was_scored_in_it() -> None:
-    network, train, validation = parts(alcohols())
-    kept: list[Progress] = []
-
-    def keep(several: Sequence[Progress]) -> None:
-        (progress,) = several
-        kept.append(progress)
-        last = progress.history.epochs[-1]
-        loss, score = evaluate(progress.network, validation)
-        assert loss == pytest.approx(last.validation_loss, abs=1e-5)
-        assert score == last.validation_score
-        assert same(progress.best, state(network)) == (sure(progress.history.best).epoch == last.epoch)
-
-    fit_recorded(network, train, validation, CONFIG, keep=keep)
-    assert len(kept) == 6
 
 
 # ── memory ────────────────────────────────────────────────────────────────────────────────────────

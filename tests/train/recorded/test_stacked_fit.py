@@ -11,42 +11,33 @@ from torch import Tensor
 
 from egocnn.config import TrainConfig
 from egocnn.data.graphs import Graphs
-from egocnn.encode.batch import EncodedGraphs
 from egocnn.errors import ConfigError
-from egocnn.nn import EgoCNN
-from egocnn.nn.predict import predict
+from egocnn.nn.predict import predict_each
 from egocnn.nn.stacked import StackedNetwork
 from egocnn.train.engines.recorded import engine
-from egocnn.train.engines.recorded.joined import BatchShape, batch_of, join
-from egocnn.train.engines.recorded.steps import StackedPresence
 from egocnn.train.metrics import evaluate
-from egocnn.train.missing import presence_of
 from tests.support.samples import sure
-from tests.support.strategies import random_trees
-from tests.support.tiny import SIZES, alcohols, oxygens, plain_model, plain_train, same, state
+from tests.support.strategies import dressed, random_trees
+from tests.support.tiny import SIZES, alcohols, oxygens, plain_model, plain_train, same, several_targets, state
 from tests.train.recorded.stacks import Replica, alone, assert_close, assert_same_course, replicas, stacked
 
 TRAIN = plain_train(epochs=4, learning_rate=1e-2, batch_size=7)
 PARTS = replace(TRAIN, parts=0.7)
-CPU = torch.device("cpu")
 
 
 def weighted() -> Graphs:
     """Trees with attributes and weighted edges, and a class that the attributes give away."""
-    trees = random_trees(30, nodes=7, seed=3)
-    random = np.random.default_rng(0)
-    attributes = random.normal(size=(trees.n_nodes, 3)).astype(np.float32)
-    weight = (1 + trees.entry_node + trees.indices).astype(np.float32)  # the same from both ends
-    total = np.bincount(trees.graph_of, weights=attributes[:, 0])
-    return trees.replace(
-        node_attr=attributes, edge_weight=weight, target=(total > 0).astype(np.int64), class_names=("no", "yes")
-    )
+    trees = dressed(random_trees(30, nodes=7, seed=3), attributes=3)
+    total = np.bincount(trees.graph_of, weights=sure(trees.node_attr)[:, 0])
+    return trees.replace(target=(total > 0).astype(np.int64), class_names=("no", "yes"))
 
 
 CASES: list[tuple[Graphs, dict[str, Any], dict[str, Any]]] = [
     (oxygens(40), {"readout": "sum", "k": 4}, {"schedule": "constant"}),
     (alcohols(), {"readout": "mean+max", "tie": True}, {"batch_size": 3, "judgements": 30}),
     (weighted(), {"readout": "mean"}, {"weight_decay": 0.1}),
+    (several_targets(), {"readout": "mean+log+max"}, {"batch_size": 5}),
+    (several_targets(), {"readout": "log+max"}, {"class_weights": True}),
 ]
 
 
@@ -59,7 +50,7 @@ def assert_as_in_the_plain_engine(own: list[Replica], config: TrainConfig) -> No
         wanted, course = alone(replica, seed, config)
         assert_close(network, wanted, 1e-6)
         assert_same_course(history, course, 1e-5)
-        outputs = [predict(each, replica[2]) for each in (network, wanted)]
+        outputs = [predict_each([each], replica[2])[0] for each in (network, wanted)]
         torch.testing.assert_close(*outputs, rtol=1e-5, atol=1e-5)
 
 
@@ -133,6 +124,15 @@ def test_steps_recorded_on_a_gpu_train_as_those_called_on_a_cpu(readout: str, pa
             assert all(torch.isfinite(value).all() for value in network.state_dict().values())
 
 
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_so_do_steps_for_several_targets() -> None:
+    graphs = several_targets()
+    own = replicas([graphs, graphs[:30]], plain_model(**(SIZES | {"width": 32, "dropout": 0.2})), torch.float32)
+    config = replace(TRAIN, learning_rate=1e-3, precision="float32", class_weights=True, parts=0.7)
+    for one, other in zip(*(stacked(own, [0, 1], config, device)[1] for device in ("cpu", "cuda")), strict=True):
+        assert_same_course(one, other, 2e-3)
+
+
 @in_parts
 def test_a_replica_does_not_notice_the_others(parts: float) -> None:
     """With dropout, and with neighbours in the stack that have other sizes and other numbers of batches."""
@@ -187,73 +187,10 @@ def test_when_replicas_that_have_stopped_leave_the_stack_the_others_do_not_notic
         assert_same_course(histories[r], again[r], 1e-8)
 
 
-def test_stacking_and_writing_back_changes_nothing_and_only_networks_of_one_kind_are_stacked() -> None:
-    graphs = [alcohols(), random_trees(12, nodes=6, seed=0, target=np.arange(12) % 2, class_names=("a", "b"))]
-    own = replicas(graphs, plain_model(**SIZES, tie=True))
-    networks: list[EgoCNN] = [network for network, _, _ in own]
-    before = [{name: value.clone() for name, value in n.state_dict().items()} for n in networks]
-    rows = [n.get_parameter("embed.table").shape[0] for n in networks]
-    assert rows[0] != rows[1]
-    whole = StackedNetwork(networks, CPU)
-    state = [tensor.clone() for tensor in whole.state]
-    for network in networks:
-        for tensor in (*network.parameters(), *network.buffers()):
-            tensor.data.zero_()
-    whole.write_back(state)
-    for network, values in zip(networks, before, strict=True):
-        assert all(torch.equal(value, values[name]) for name, value in network.state_dict().items())
-    assert sum(name.startswith("convs") for name in whole.parameters) == 4  # tied layers are stacked once
-    one = replicas([alcohols()], plain_model(**SIZES))[0][0]
-    other = replicas([alcohols()], plain_model(**(SIZES | {"width": 4})))[0][0]
+def test_only_networks_of_one_kind_are_stacked() -> None:
+    one, other = (replicas([alcohols()], plain_model(**SIZES | {"width": width}))[0][0] for width in (8, 4))
     with pytest.raises(ConfigError, match="same settings"):
-        StackedNetwork([one, other], CPU)
-
-
-# ── which nodes ───────────────────────────────────────────────────────────────────────────────────
-
-
-def shown(several: list[EncodedGraphs], chosen: list[list[int]], seeds: list[int], epoch: int) -> list[Tensor]:
-    """Of every replica, by numbers in its own collection, which nodes of the chosen graphs a recorded step shows."""
-    joined, numbers = join([(each, each) for each in several])
-    first = torch.tensor([int(own[0]) for own, _ in numbers])
-    numbered = torch.tensor(chosen)
-    batch = batch_of(joined, torch.where(numbered >= 0, numbered + first[:, None], -1), BatchShape(90, 2048))
-    presence = StackedPresence(torch.tensor(seeds), first, joined.node_ptr, PARTS)
-    presence.epoch.fill_(epoch)
-    there = presence.of(batch)
-    assert not there[~batch.present].any()
-    return [each[nodes] for each, nodes in zip(there, batch.present, strict=True)]
-
-
-@pytest.mark.parametrize("epoch", [1, 2, 30])
-def test_the_nodes_that_are_missing_are_those_that_the_plain_engine_leaves_out(epoch: int) -> None:
-    """The second replica's graphs lie behind those of the first; the third has the graphs of the first, and its seed is
-    another."""
-    several = [replicas([graphs], plain_model(**SIZES))[0][1] for graphs in (oxygens(40), oxygens(40)[5:])]
-    several.append(several[0])
-    chosen, seeds = [[3, 1, 7, 9], [5, 0, -1, -1], [3, 1, 7, 9]], [4, 5, 6]
-    found = shown(several, chosen, seeds, epoch)
-    for there, data, own, seed in zip(found, several, chosen, seeds, strict=True):
-        some = torch.tensor([graph for graph in own if graph >= 0])
-        wanted = presence_of(data.batch(some), data, some, seed, epoch, PARTS)
-        assert torch.equal(there, torch.ones_like(there) if wanted is None else wanted > 0)
-    assert not torch.equal(found[0], found[2])
-    assert any(not there.all() for there in found)
-
-
-def test_a_replica_that_would_be_left_with_one_node_sees_whole_graphs_and_the_others_do_not() -> None:
-    train = replicas([oxygens(40)], plain_model(**SIZES))[0][1]
-    one = torch.tensor([0])
-    config = replace(PARTS, parts=1.0)
-    left = [presence_of(train.batch(one), train, one, seed=0, epoch=epoch, config=config) for epoch in range(1, 200)]
-    whole = next(epoch for epoch, each in enumerate(left, 1) if each is None)
-    joined, _ = join([(train, train)] * 2)
-    presence = StackedPresence(torch.tensor([0, 1]), torch.tensor([0, 0]), joined.node_ptr, config)
-    presence.epoch.fill_(whole)
-    batch = batch_of(joined, torch.tensor([[0, -1, -1], [1, 2, 3]]), BatchShape(40, 512))
-    there = presence.of(batch)
-    assert torch.equal(there[0], batch.present[0])
-    assert 2 <= there[1].sum() < batch.present[1].sum()
+        StackedNetwork([one, other], torch.device("cpu"))
 
 
 # ── whole trainings ───────────────────────────────────────────────────────────────────────────────

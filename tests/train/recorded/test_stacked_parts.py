@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
@@ -14,7 +14,7 @@ from egocnn.nn.engines.dropout import Draws, Dropout
 from egocnn.nn.engines.norm import FusedNorm, Mode, PlainNorm, Running, norm_graphs, norm_relu_dropout
 from egocnn.nn.engines.pool import FusedPool, plain_pool
 from egocnn.train.engines.common import STEEPEST
-from egocnn.train.engines.recorded.adamw import StackedAdamW, lengths, update_fused, update_plain
+from egocnn.train.engines.recorded.adamw import StackedAdamW, update_fused, update_plain
 from tests.support.samples import sure
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
@@ -193,44 +193,6 @@ def test_every_replica_is_optimised_as_if_alone_and_only_when_it_is_its_turn(ste
     assert stacked.steps.tolist() == [6, 3, 3]
 
 
-@given(st.integers(0, 4), st.integers(0, 4), st.integers(0, 4))
-@settings(max_examples=20)
-def test_a_stack_of_one_goes_on_where_an_ordinary_optimiser_was_and_hands_back_to_it(
-    before: int, between: int, after: int
-) -> None:
-    """The stack's own tensor has a row more than the parameter, as Patchy-San's table may."""
-    course = [random(4, 5, seed=seed) for seed in range(before + between + after)]
-    alone, shared = (nn.Parameter(random(4, 5, seed=99)) for _ in range(2))
-    ordinary, handed = (torch.optim.AdamW([p], lr=0.1, weight_decay=0.1) for p in (alone, shared))
-
-    def step(optimizer: torch.optim.AdamW, parameter: nn.Parameter, gradient: Tensor) -> None:
-        parameter.grad = gradient.clone()
-        nn.utils.clip_grad_norm_([parameter], STEEPEST)
-        optimizer.step()
-
-    for gradient in course:
-        step(ordinary, alone, gradient)
-    for gradient in course[:before]:
-        step(handed, shared, gradient)
-    padded = torch.zeros(1, 5, 5, dtype=torch.float64)
-    padded[0, :4] = shared.detach()
-    stacked = StackedAdamW([padded], weight_decay=0.1)
-    stacked.load([handed], [[shared]])
-    for gradient in course[before : before + between]:
-        whole = torch.cat([gradient, torch.zeros(1, 5, dtype=torch.float64)])[None]
-        stacked.step([whole], torch.tensor([0.1], dtype=torch.float64), torch.tensor([True]))
-    stacked.store([handed], [[shared]])
-    shared.data.copy_(padded[0, :4])
-    for gradient in course[before + between :]:
-        step(handed, shared, gradient)
-    torch.testing.assert_close(shared, alone)
-    assert int(handed.state[shared]["step"]) == len(course)
-
-
-def test_the_length_of_a_gradient_is_taken_over_all_parameters_of_a_replica() -> None:
-    assert lengths([torch.tensor([[3.0], [0.0]]), torch.tensor([[[4.0]], [[2.0]]])]).tolist() == [5.0, 2.0]
-
-
 @kernels
 def test_the_fused_update_is_the_plain_one() -> None:
     R, numbers = 3, (7, 211)
@@ -278,11 +240,3 @@ def test_the_kernel_pools_as_torch_does_with_ties_empty_graphs_and_padding(
         torch.testing.assert_close(fused.float(), plain.float(), rtol=tolerance, atol=tolerance)
     assert (results[1][2][graph_of == 4] == 0).all()
     assert there is None or not results[1][2][~there].any()
-
-
-@pytest.mark.parametrize("taken", [0, 1])
-def test_a_readout_that_takes_one_of_the_two_has_a_gradient_all_the_same(taken: int) -> None:
-    h = random(1, 4, 3).relu().requires_grad_()
-    pooled = plain_pool(h, torch.tensor([[2, 2]]), torch.tensor([[0, 0, 1, 1]]), None)
-    (gradient,) = torch.autograd.grad(pooled[taken].sum(), h)
-    assert float(gradient.sum()) == pytest.approx(12 if taken == 0 else 6)

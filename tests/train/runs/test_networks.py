@@ -1,6 +1,5 @@
 """A model of several networks: each is trained as if it were alone, and together they predict, doubt and are saved."""
 
-import csv
 import json
 import math
 from collections.abc import Sequence
@@ -22,6 +21,7 @@ from egocnn.train.engines.common import Member, Progress
 from egocnn.train.history import Epoch, History, mean_history
 from egocnn.train.recipe import calibrate, fit_spread, learn, network_seeds
 from egocnn.train.run import train_run
+from tests.support.commands import rows
 from tests.support.samples import sure
 from tests.support.tiny import MODEL, TRAIN, alcohols, contents, fit, oxygens, parts, same, state, stop_after
 
@@ -127,8 +127,7 @@ def test_the_spread_of_a_classifier_is_that_of_the_calibrated_probability_and_on
     assert alone(three, 0).spread(alcohols()) is None
     assert next(alone(three, 0).by_target(alcohols()))[3] is None
     warm = replace(three, temperature=2.5)
-    spread = warm.spread(alcohols())
-    assert spread is not None
+    spread = sure(warm.spread(alcohols()))
     chosen = warm.probabilities(alcohols()).argmax(axis=1)
     each = [alone(warm, r).probabilities(alcohols())[np.arange(len(chosen)), chosen] for r in range(3)]
     np.testing.assert_allclose(spread, np.std(each, axis=0, ddof=1))
@@ -220,7 +219,7 @@ def test_a_run_of_several_networks_says_so_in_metrics_and_history_and_reports_on
     assert metrics["networks"] == len(predictor.networks) == len(metrics["best_epoch"]) == 3
     assert metrics["epochs"] == 4
     assert metrics["parameters"] == 3 * predictor.networks[0].n_parameters
-    lines = list(csv.DictReader((tmp_path / "run" / "history.csv").read_text().splitlines()))
+    lines = rows(tmp_path / "run" / "history.csv")
     numbers = [(line["network"], line["epoch"]) for line in lines]
     assert numbers == [(f"{r}", f"{epoch}") for r in (1, 2, 3) for epoch in (1, 2, 3, 4)]
     assert metrics["seconds"] == pytest.approx(sum(float(line["seconds"]) for line in lines), abs=1e-3)

@@ -4,6 +4,8 @@ import pty
 import re
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -18,6 +20,16 @@ from tests.support.tiny import ALCOHOLS, FLAGS
 TRAINING = ["train", ALCOHOLS, *FLAGS]
 
 
+def read_all(terminal: int) -> str:
+    """What a terminal gets until the other side has closed it."""
+    shown = b""
+    with suppress(OSError):
+        while some := os.read(terminal, 4096):
+            shown += some
+    os.close(terminal)
+    return shown.decode()
+
+
 def history(n_epochs: int, *, seconds: float = 2.0, finite: bool = True) -> History:
     told = History()
     for number in range(1, n_epochs + 1):
@@ -27,31 +39,19 @@ def history(n_epochs: int, *, seconds: float = 2.0, finite: bool = True) -> Hist
     return told
 
 
-def on_a_terminal(*words: str) -> tuple[str, str]:
-    """Run the command with stderr on a terminal of 120 columns: stdout, and what the terminal got."""
+def test_on_a_terminal_a_bar_shows_loss_score_and_time_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, value in (("COLUMNS", "120"), ("LINES", "40"), ("TERM", "xterm")):
+        monkeypatch.setenv(name, value)
     ours, theirs = pty.openpty()
-    environment = {**os.environ, "COLUMNS": "120", "LINES": "40", "TERM": "xterm"}
-    command = [sys.executable, "-m", "egocnn", *words]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=theirs, env=environment) as process:
-        os.close(theirs)
-        shown = b""
-        while True:
-            try:
-                some = os.read(ours, 4096)
-            except OSError:  # the other side has closed
-                break
-            if not some:
-                break
-            shown += some
-        os.close(ours)
-        out = sure(process.stdout).read().decode()
-    assert process.returncode == 0
-    return out, shown.decode()
-
-
-def test_on_a_terminal_a_bar_shows_loss_score_and_time_left(tmp_path: Path) -> None:
-    out, shown = on_a_terminal(*TRAINING, "--epochs", "4", "-o", str(tmp_path / "run"), "--json")
-    assert json.loads(out)["epochs"] == 4
+    with ThreadPoolExecutor(1) as reader, os.fdopen(theirs, "w") as terminal:
+        reading = reader.submit(read_all, ours)  # a terminal that nobody reads is soon full
+        monkeypatch.setattr(sys, "stderr", terminal)
+        assert main([*TRAINING, "--epochs", "4", "-o", str(tmp_path / "run"), "--json"]) == 0
+        terminal.close()
+        shown = reading.result()
+    assert json.loads(capsys.readouterr().out)["epochs"] == 4
     plain = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", shown)
     assert "\x1b[" in shown
     assert "━" in plain

@@ -39,6 +39,7 @@ def test_a_run_killed_in_the_middle_resumes_to_the_same_bytes(tmp_path: Path, un
     code, err = kill_once(has_come_to(5, folder), *words(folder))
     assert (code, err) == (-signal.SIGKILL, "")
     assert (folder / "checkpoint.safetensors").exists()
+    assert (folder / ".lock").exists()  # which keeps nobody out
     assert not (folder / "metrics.json").exists()
     check_resumes(folder, unbroken)
 

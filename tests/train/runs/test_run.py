@@ -1,4 +1,3 @@
-import csv
 import json
 import shutil
 from collections.abc import Mapping
@@ -19,6 +18,7 @@ from egocnn.train import metrics
 from egocnn.train.metrics import scores_of
 from egocnn.train.recipe import learn
 from egocnn.train.run import fingerprint, train_run, with_test_part
+from tests.support.commands import rows
 from tests.support.samples import sure
 from tests.support.tiny import (
     COMPLETE,
@@ -82,8 +82,7 @@ def test_a_run_folder_holds_what_is_promised_and_nothing_more(tmp_path: Path) ->
 
 
 def test_the_history_has_a_line_per_epoch_and_its_best_line_is_in_the_metrics(unbroken: Path) -> None:
-    with (unbroken / "history.csv").open(newline="") as file:
-        lines = list(csv.DictReader(file))
+    lines = rows(unbroken / "history.csv")
     scores = ["train_loss", "train_score", "validation_loss", "validation_score"]
     assert list(lines[0]) == ["network", "epoch", "learning_rate", *scores, "seconds"]
     assert [line["epoch"] for line in lines] == ["1", "2", "3", "4"]
@@ -110,20 +109,16 @@ def test_the_test_accuracy_is_that_of_the_saved_model_which_is_the_one_learned_i
 
 def test_the_run_folder_says_which_graph_was_in_which_part_and_what_was_predicted_in_the_test(unbroken: Path) -> None:
     graphs = alcohols()
-    with (unbroken / "split.csv").open(newline="") as file:
-        split = list(csv.reader(file))
-    assert split[0] == ["name", "part"]
-    assert graphs.part is not None
-    assert split[1:] == [[name, PARTS[part]] for name, part in zip(graphs.names, graphs.part.tolist(), strict=True)]
-    with (unbroken / "test_predictions.csv").open(newline="") as file:
-        rows = list(csv.DictReader(file))
+    parts = zip(graphs.names, sure(graphs.part).tolist(), strict=True)
+    assert rows(unbroken / "split.csv") == [{"name": name, "part": PARTS[part]} for name, part in parts]
+    tests = rows(unbroken / "test_predictions.csv")
     metrics, likely = json.loads((unbroken / "metrics.json").read_text()), Model.load(unbroken).probabilities
     tested = graphs.select("test")
-    assert [row["name"] for row in rows] == list(tested.names)
-    assert np.mean([row["predicted"] == row["true"] for row in rows]) == metrics["test_accuracy"]
-    np.testing.assert_allclose([float(row["probability"]) for row in rows], likely(tested).max(axis=1), rtol=1e-5)
+    assert [row["name"] for row in tests] == list(tested.names)
+    assert np.mean([row["predicted"] == row["true"] for row in tests]) == metrics["test_accuracy"]
+    np.testing.assert_allclose([float(row["probability"]) for row in tests], likely(tested).max(axis=1), rtol=1e-5)
     recall = {
-        name: np.mean([row["predicted"] == name for row in rows if row["true"] == name])
+        name: np.mean([row["predicted"] == name for row in tests if row["true"] == name])
         for name in ("alkane", "alcohol")
     }
     assert metrics["test_recall"] == recall
@@ -174,8 +169,7 @@ def test_graphs_without_a_truth_do_not_count_and_unknown_classes_count_as_missed
     nothing = graphs.replace(target=np.full(4, -1))
     assert metrics.test_scores(predictor, nothing, device="cpu") == {}
     predictor, _ = learn(oxygens(), MODEL, replace(TRAIN, epochs=1))
-    target = oxygens().target
-    assert target is not None
+    target = sure(oxygens().target)
     gaps = np.where(np.arange(len(target)) % 2 == 0, target, np.nan)
     scores = metrics.test_scores(predictor, oxygens().replace(target=gaps), device="cpu")
     assert scores == metrics.test_scores(predictor, oxygens()[::2], device="cpu")

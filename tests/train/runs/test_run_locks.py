@@ -1,75 +1,59 @@
-"""One training at a time writes into a folder; the lock of one that was killed keeps nobody out."""
+"""One training at a time writes into a folder; the lock of a killed one keeps nobody out, as test_resume shows."""
 
 import os
 import re
-import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
 
 from egocnn.train.run import train_run
-from tests.support.commands import runner
-from tests.support.samples import sure
+from tests.support.commands import Run, wait_until
 from tests.support.tiny import ALCOHOLS, COMPLETE, FLAGS, MODEL, PATIENCE, TRAIN, alcohols, names_in
 from tests.train.distributed.test_distributed_faults import command as torchrun
 from tests.train.distributed.test_distributed_faults import said
 
-HOLDER = """
-import os, sys
-from pathlib import Path
-from egocnn.train.run import train_run
-from tests.support.tiny import MODEL, TRAIN, alcohols
-
-def wait(*_):
-    print(os.getpid(), flush=True)
-    sys.stdin.read(1)
-
-train_run(alcohols(), Path(sys.argv[1]), MODEL, TRAIN, overwrite=len(sys.argv) > 2, report=wait)
-"""
-
-
-def start_and_hold(folder: Path, *words: str) -> subprocess.Popen[str]:
-    """A training that waits after its first epoch."""
-    process = subprocess.Popen(
-        [sys.executable, "-c", HOLDER, str(folder), *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )
-    assert sure(process.stdout).readline() == f"{process.pid}\n"
-    return process
-
 
 @contextmanager
-def held(folder: Path, *words: str) -> Iterator[subprocess.Popen[str]]:
-    """The same, which goes on to its end in the end."""
-    with start_and_hold(folder, *words) as process:
+def held(folder: Path, *, overwrite: bool = False) -> Iterator[None]:
+    """A training of another thread into this folder, which waits after its first epoch and goes on in the end."""
+    begun, go_on = Event(), Event()
+
+    def wait(*_: object) -> None:
+        begun.set()
+        assert go_on.wait(PATIENCE)
+
+    with ThreadPoolExecutor(1) as other:
+        training = other.submit(train_run, alcohols(), folder, MODEL, TRAIN, overwrite=overwrite, report=wait)
         try:
-            yield process
+            wait_until(lambda: begun.is_set() or training.done())
+            yield
         finally:
-            process.communicate("\n" * 9, timeout=PATIENCE)
+            go_on.set()
+        assert training.result()["epochs"] == TRAIN.epochs
 
 
-@pytest.mark.parametrize(("first", "second"), [([], "--resume"), (["--overwrite"], "--overwrite")])
-def test_a_second_training_is_refused_and_told_who_holds_the_folder(
-    first: list[str], second: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    folder = tmp_path / "run"
-    if first:
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_a_second_training_is_refused_and_told_who_holds_the_folder(overwrite: bool, tmp_path: Path, run: Run) -> None:
+    folder, how = tmp_path / "run", "--overwrite" if overwrite else "--resume"
+    if overwrite:
         train_run(alcohols(), folder, MODEL, replace(TRAIN, seed=1))
-    with held(folder, *first) as process:
-        code, out, err = runner(capsys)("train", ALCOHOLS, *FLAGS, "--quiet", "-o", folder, second)
+    with held(folder, overwrite=overwrite):
+        code, out, err = run("train", ALCOHOLS, *FLAGS, "--quiet", "-o", folder, how)
         train_run(alcohols(), tmp_path / "another", MODEL, TRAIN)  # is not hindered
     assert (code, out) == (2, "")
     pattern = (
-        rf"egocnn: {re.escape(str(folder))}: process {process.pid} on {re.escape(os.uname().nodename)}, "
+        rf"egocnn: {re.escape(str(folder))}: process {os.getpid()} on {re.escape(os.uname().nodename)}, "
         r"since \d{4}-\d\d-\d\d \d\d:\d\d:\d\d, is training into this folder; wait for it, or name another folder\n"
     )
     assert re.fullmatch(pattern, err)
-    assert process.returncode == 0
     assert names_in(folder) == COMPLETE
     assert names_in(tmp_path) == ["another", "run"]
     one, other = ((tmp_path / name / "model.safetensors").read_bytes() for name in ("another", "run"))
@@ -90,24 +74,12 @@ def test_two_trainings_that_start_together_end_as_one_run_and_one_refusal(tmp_pa
     assert names_in(tmp_path / "run") == COMPLETE
 
 
-@pytest.mark.parametrize("words", [[], ["--overwrite"]])
-def test_the_lock_of_a_killed_training_keeps_nobody_out(words: list[str], tmp_path: Path) -> None:
-    folder = tmp_path / "run"
-    with start_and_hold(folder, *words) as process:
-        process.kill()
-    assert process.returncode == -signal.SIGKILL
-    assert (folder / ".lock").exists()
-    train_run(alcohols(), folder, MODEL, TRAIN, resume=not words, overwrite=bool(words))
-    assert names_in(folder) == COMPLETE
-    assert names_in(tmp_path) == ["run"]
-
-
 def test_under_torchrun_rank_0_alone_takes_the_lock_and_all_end_where_it_is_held(tmp_path: Path) -> None:
     folder = tmp_path / "run"
-    with held(folder) as process:
+    with held(folder):
         command = torchrun(folder, "--resume")
         done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert done.returncode != 0
     (line,) = said(done.stderr)
-    assert f"process {process.pid} on" in line
+    assert f"process {os.getpid()} on" in line
     assert names_in(folder) == COMPLETE

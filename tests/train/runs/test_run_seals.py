@@ -7,6 +7,9 @@ from pathlib import Path
 import pytest
 
 from egocnn.cli import main
+from egocnn.data.graphs import Graphs
+from egocnn.errors import DataError
+from egocnn.scale.shards import find_shards
 from tests.support.commands import SHORT, Run, check_refused, printed
 from tests.support.tiny import ALCOHOLS
 
@@ -53,10 +56,26 @@ def test_a_pipe_in_place_of_a_file_is_refused_not_waited_for(file: str, folder: 
     check_refused(run, "is a pipe or a device, not a file", *asked)
 
 
-@pytest.mark.parametrize("name", ["data.csv", "data.graphml", "data", "folder/one.graphml"])
+@pytest.mark.parametrize(
+    "name", ["data.csv", "data.graphml", "data", "folder/one.graphml", "X/X_A.txt", "X/X_node_labels.txt"]
+)
 def test_a_pipe_as_data_or_in_a_folder_of_data_is_refused_by_its_name(name: str, tmp_path: Path, run: Run) -> None:
     pipe = tmp_path / name
     pipe.parent.mkdir(exist_ok=True)
+    if pipe.parent.name == "X":
+        (pipe.parent / "X_A.txt").write_text("1, 2\n2, 1\n")
+        (pipe.parent / "X_graph_indicator.txt").write_text("1\n1\n")
+    pipe.unlink(missing_ok=True)
     os.mkfifo(pipe)
     asked = pipe if pipe.parent == tmp_path else pipe.parent
     check_refused(run, f"{pipe.name}: cannot be read (is a pipe or a device, not a file)", "info", asked)
+
+
+def test_a_pipe_among_shards_or_in_place_of_saved_graphs_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("smiles\nCCO\n")
+    for name in ("b.csv", "graphs.safetensors"):
+        os.mkfifo(tmp_path / name)
+    with pytest.raises(OSError, match="is a pipe or a device, not a file"):
+        find_shards(str(tmp_path))
+    with pytest.raises(DataError, match="is a pipe or a device, not a file"):
+        Graphs.load(tmp_path / "graphs.safetensors")

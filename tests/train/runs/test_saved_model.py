@@ -14,30 +14,18 @@ import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from torch import Tensor, nn
+from torch import nn
 
 from egocnn.data.graphs import Graphs
 from egocnn.encode.encoder import Encoder
 from egocnn.errors import DataError, EgoCNNError, RunError
 from egocnn.model import FITTED, Model
-from egocnn.nn.batch import Batch
 from egocnn.train.recipe import learn
+from tests.support.networks import OwnVectors
 from tests.support.samples import one_graph
 from tests.support.sealing import change, change_arrays, write_config
-from tests.support.strategies import random_trees
+from tests.support.strategies import dressed
 from tests.support.tiny import MODEL, SIZES, TRAIN, alcohols, names_in, oxygens, plain_model
-
-
-class OwnLabels(nn.Module):
-    """A user's own embedding: one vector per node label, the first for labels never seen."""
-
-    def __init__(self, width: int = 6) -> None:
-        super().__init__()
-        self.vectors = nn.Embedding(5, width)
-
-    def forward(self, batch: Batch) -> Tensor:
-        vectors: Tensor = self.vectors(batch.node_label.long() + 1)
-        return vectors
 
 
 @pytest.fixture(scope="module")
@@ -88,8 +76,11 @@ def test_a_graph_without_nodes_gets_a_prediction_too(trained: Model) -> None:
 
 @pytest.mark.parametrize(
     ("changes", "networks", "graphs"),
-    [({"tie": True}, 1, alcohols()), ({"readout": "sort"}, 1, alcohols()), ({}, 3, alcohols()), ({}, 3, oxygens())],
-    ids=["tied", "sort", "three classifiers", "three regressors"],
+    [
+        *(({"tie": True}, 1, alcohols()), ({"readout": "sort"}, 1, alcohols()), ({}, 3, alcohols())),
+        *(({}, 3, oxygens()), ({}, 1, dressed(oxygens(20)))),
+    ],
+    ids=["tied", "sort", "three classifiers", "three regressors", "attributes and weights"],
 )
 def test_a_loaded_model_says_the_same_to_the_last_bit(
     changes: dict[str, Any], networks: int, graphs: Graphs, tmp_path: Path
@@ -106,19 +97,6 @@ def test_a_loaded_model_says_the_same_to_the_last_bit(
     for name in ("config", "n_parameters", *FITTED):
         assert getattr(loaded, name) == getattr(predictor, name)
     assert not loaded.networks[0].training
-
-
-def test_a_model_with_attributes_and_weights_loads_with_its_scales(tmp_path: Path) -> None:
-    random = np.random.default_rng(0)
-    trees = random_trees(20, nodes=6, seed=1, target=np.arange(20) % 2, class_names=("no", "yes"))
-    value = random.uniform(1, 2, trees.n_nodes).astype(np.float32)
-    trees = trees.replace(
-        node_attr=random.normal(50, 9, (trees.n_nodes, 2)).astype(np.float32),
-        edge_weight=value[trees.entry_node] * value[trees.indices],
-    )
-    predictor, _ = learn(trees, MODEL, replace(TRAIN, epochs=1))
-    predictor.save(tmp_path)
-    np.testing.assert_array_equal(Model.load(tmp_path).outputs(trees), predictor.outputs(trees))
 
 
 def test_saving_the_loaded_model_again_writes_the_same_bytes(folder: Path, tmp_path: Path) -> None:
@@ -140,7 +118,7 @@ def test_what_is_said_about_a_model_and_names_in_any_script_are_saved_with_it(tr
 
 
 def test_a_module_of_ones_own_is_trained_but_left_as_it_was(tmp_path: Path) -> None:
-    own = OwnLabels()
+    own = OwnVectors()
     before = copy.deepcopy(own.state_dict())
     predictor, _ = learn(alcohols(), MODEL, TRAIN, embed=own, embed_width=6)
     after = predictor.networks[0].embed.state_dict()
@@ -154,16 +132,16 @@ def test_a_module_of_ones_own_is_trained_but_left_as_it_was(tmp_path: Path) -> N
 
 
 def test_a_model_with_a_module_of_ones_own_loads_only_with_that_module(folder: Path, tmp_path: Path) -> None:
-    learn(alcohols(), MODEL, replace(TRAIN, epochs=1), embed=OwnLabels(), embed_width=6)[0].save(tmp_path / "own")
+    learn(alcohols(), MODEL, replace(TRAIN, epochs=1), embed=OwnVectors(), embed_width=6)[0].save(tmp_path / "own")
     with pytest.raises(RunError, match="reads nodes through a module of its author; pass it as embed="):
         Model.load(tmp_path / "own")
     with pytest.raises(RunError, match="needs embed_width"):
-        Model.load(tmp_path / "own", embed=OwnLabels())
-    for wrong in (OwnLabels(7), nn.Identity()):
+        Model.load(tmp_path / "own", embed=OwnVectors())
+    for wrong in (OwnVectors(7), nn.Identity()):
         with pytest.raises(RunError):
             Model.load(tmp_path / "own", embed=wrong, embed_width=6)
     with pytest.raises(RunError, match="has a node embedding of its own"):
-        Model.load(folder, embed=OwnLabels(), embed_width=6)
+        Model.load(folder, embed=OwnVectors(), embed_width=6)
 
 
 # ── folders that hold no model, or a damaged one ──────────────────────────────────────────────────
@@ -197,7 +175,15 @@ def test_a_config_that_is_none_is_refused(text: str, folder: Path) -> None:
         Model.load(folder)
 
 
+NO_SECTION = [None, 3, "text", ["list"], [], {"a": 1}, float("nan"), -1.0]
 WRONG: dict[str, dict[str, list[Any]]] = {
+    "": {
+        **dict.fromkeys(("model", "encoder", "read", "train"), NO_SECTION),
+        "temperature": [value for value in NO_SECTION if value != 3],
+        "networks": [1, 3, 10**18, 0, "2", None],
+        "noise": [-0.1, "0"],
+        "spread_scale": [float("nan")],
+    },
     "model": {
         "width": ["8", 8.5, 9, [8], [[8], [8]], None],
         "depth": [-1, "2", 1],
@@ -221,11 +207,11 @@ WRONG: dict[str, dict[str, list[Any]]] = {
 
 
 def put(plain: dict[str, Any], section: str, name: str, value: Any) -> None:
-    plain.setdefault(section, {})[name] = value
+    (plain.setdefault(section, {}) if section else plain)[name] = value
 
 
 @pytest.mark.parametrize(("section", "name"), [(section, name) for section in WRONG for name in WRONG[section]])
-def test_settings_of_a_wrong_kind_or_name_are_refused(section: str, name: str, folder: Path) -> None:
+def test_sections_and_settings_of_a_wrong_kind_or_name_are_refused(section: str, name: str, folder: Path) -> None:
     for value in WRONG[section][name]:
         change(folder, partial(put, section=section, name=name, value=value))
         with pytest.raises(RunError) as refusal:
@@ -234,29 +220,11 @@ def test_settings_of_a_wrong_kind_or_name_are_refused(section: str, name: str, f
         assert "\n" not in str(refusal.value)
 
 
-@pytest.mark.parametrize("section", ["model", "encoder", "read", "train", "temperature"])
-def test_sections_of_a_wrong_kind_are_refused(section: str, folder: Path) -> None:
-    for value in (None, 3, "text", ["list"], [], {"a": 1}, float("nan"), -1.0):
-        change(folder, methodcaller("update", {section: value}))
-        if section == "temperature" and value == 3:
-            assert Model.load(folder).temperature == 3
-            continue
-        with pytest.raises(RunError):
-            Model.load(folder)
-
-
-@pytest.mark.parametrize(
-    ("name", "values"),
-    {"networks": (1, 3, 10**18, 0, "2", None), "noise": (-0.1, "0"), "spread_scale": (float("nan"),)}.items(),
-)
-def test_numbers_of_networks_or_of_their_spread_that_do_not_fit_are_refused(
-    name: str, values: tuple[Any, ...], folder: Path
-) -> None:
-    for edit in (methodcaller("pop", name), *(methodcaller("update", {name: value}) for value in values)):
-        change(folder, edit)
-        with pytest.raises(RunError) as refusal:
-            Model.load(folder)
-        assert "\n" not in str(refusal.value)
+@pytest.mark.parametrize("name", ["networks", "noise", "spread_scale"])
+def test_what_says_how_the_networks_vote_must_be_there(name: str, folder: Path) -> None:
+    change(folder, methodcaller("pop", name))
+    with pytest.raises(RunError):
+        Model.load(folder)
 
 
 @pytest.mark.parametrize("name", ["width", "depth", "k", "slots", "hidden", "wl_rounds"])

@@ -13,7 +13,7 @@ import pytest
 from safetensors.torch import load_file
 
 from egocnn.config import ModelConfig
-from egocnn.data.collection import Collection, choose_part
+from egocnn.data.collection import Collection
 from egocnn.data.graphs import Graphs
 from egocnn.data.read import read
 from egocnn.data.store import Store, Stored, write_store
@@ -25,9 +25,9 @@ from egocnn.study.sweep.search import sweep
 from egocnn.train.recipe import learn
 from egocnn.train.run import train_run
 from tests.cli.limited import check_limited
-from tests.support.commands import SHORT, check_refused, rows, runner
+from tests.support.commands import SHORT, Run, check_refused, rows
 from tests.support.samples import sure
-from tests.support.strategies import random_connected, random_trees
+from tests.support.strategies import dressed, random_connected, random_trees
 from tests.support.tiny import (
     ALCOHOLS,
     COMPLETE,
@@ -46,17 +46,10 @@ from tests.support.tiny import (
 TRAIN = plain_train(epochs=2, learning_rate=1e-2, device="cpu", batch_size=8)
 
 
-def with_numbers(graphs: Graphs) -> Graphs:
+def valued() -> Graphs:
     """Attributes, edge weights and values to predict."""
-    numbers = np.random.default_rng(0)
-    node, neighbour = graphs.entry_node, graphs.indices
-    weight = np.sqrt(1 + np.minimum(node, neighbour) + 3 * np.maximum(node, neighbour)).astype(np.float32)
-    return graphs.replace(
-        node_attr=numbers.normal(5, 2, (graphs.n_nodes, 3)),
-        edge_weight=weight,
-        target=numbers.normal(100, 20, len(graphs)),
-        class_names=(),
-    )
+    trees = dressed(random_trees(40, nodes=10, seed=1), attributes=3)
+    return trees.replace(target=np.random.default_rng(0).normal(100, 20, 40))
 
 
 def unlabelled() -> Graphs:
@@ -70,7 +63,7 @@ def unlabelled() -> Graphs:
 CASES: dict[str, tuple[Graphs, dict[str, Any]]] = {
     "molecules with a split of their own": (alcohols(), {}),
     "a split of ours, groups": (alcohols().replace(part=None), {"readout": "sort", "sort_nodes": 3}),
-    "values, attributes and weights": (with_numbers(random_trees(40, nodes=10, seed=1)), {"jump": True}),
+    "values, attributes and weights": (valued(), {"jump": True}),
     "degrees for labels": (unlabelled(), {"degrees": True, "tie": "auto"}),
 }
 
@@ -154,19 +147,6 @@ def test_a_collection_answers_alike_from_memory_and_from_disk(tmp_path: Path) ->
     assert [each.bytes_on_disk > 0 for each in several] == [False, True]
 
 
-def test_graphs_of_a_store_are_chosen_and_read_in_portions(tmp_path: Path) -> None:
-    graphs = alcohols()
-    write_store([graphs], tmp_path / "store")
-    whole = Stored.of(Store.open(tmp_path / "store"))
-    tested = choose_part(whole, "here", "test", 7)
-    numbers = np.flatnonzero(sure(graphs.part) == 2)[:7]
-    assert tested.numbers.tolist() == numbers.tolist()
-    names = [name for portion in tested.choose(np.array([0, 3, 6])).portions() for name in portion.names]
-    assert names == [graphs.names[number] for number in numbers[[0, 3, 6]]]
-    assert [portion.names for portion in tested.portions(2, 2)] == []
-    assert len({whole.digest, tested.digest, choose_part(whole, "here", limit=7).digest}) == 3
-
-
 def test_graphs_without_a_target_are_left_out(tmp_path: Path) -> None:
     graphs = alcohols()
     target = sure(graphs.target).copy()
@@ -214,10 +194,7 @@ def test_given_splits_and_a_sweep_are_as_from_memory_also_where_graphs_are_sent_
 # ── the command ───────────────────────────────────────────────────────────────────────────────────
 
 
-def test_the_command_trains_on_a_store_and_says_what_it_says_of_its_source(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    run = runner(capsys)
+def test_the_command_trains_on_a_store_and_says_what_it_says_of_its_source(tmp_path: Path, run: Run) -> None:
     table = write_table(tmp_path)
     read_as = ["--target", "label", "--hydrogens", "--split", "split"]
     assert run("prepare", table, "-o", tmp_path / "store", *read_as)[0] == 0
@@ -234,8 +211,7 @@ def test_the_command_trains_on_a_store_and_says_what_it_says_of_its_source(
     assert (code, json.loads(limited)["graphs"]) == (0, 8)
 
 
-def test_a_part_that_a_store_does_not_have_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    run = runner(capsys)
+def test_a_part_that_a_store_does_not_have_is_refused(tmp_path: Path, run: Run) -> None:
     assert run("prepare", ALCOHOLS, "-o", tmp_path / "store")[0] == 0
     words = ["train", tmp_path / "store", "-o", tmp_path / "it"]
     check_refused(run, "no part is called 'tset'", *words, "--split", "x=tset")
@@ -243,8 +219,7 @@ def test_a_part_that_a_store_does_not_have_is_refused(tmp_path: Path, capsys: py
     check_refused(run, "no graph is in the part 'test'", *words, "--split", "x=test")
 
 
-def test_what_a_store_would_not_heed_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    run = runner(capsys)
+def test_what_a_store_would_not_heed_is_refused(tmp_path: Path, run: Run) -> None:
     table, store, out = write_table(tmp_path), tmp_path / "store", tmp_path / "it"
     assert run("prepare", table, "-o", store, "--target", "label", "--hydrogens")[0] == 0
     said = "is said to egocnn prepare"

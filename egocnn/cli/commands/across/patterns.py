@@ -51,8 +51,8 @@ def patterns(options: Options) -> None:
 
 def console_lines(found: "Sequence[Pattern]", structures: "Sequence[CriticalStructure]") -> list[str]:
     """What is commoner in its class than elsewhere, surely or perhaps; the rest is only counted."""
-    lines = [f"{one.class_name}: {one.sentence}" for one in found if one.is_significant]
-    perhaps = [f"{one.class_name}: {one.sentence}" for one in found if one.lift > 1 and not one.is_significant]
+    lines = [f"{one.class_name}: {one}" for one in found if one.is_significant]
+    perhaps = [f"{one.class_name}: {one}" for one in found if one.lift > 1 and not one.is_significant]
     if perhaps:
         lines += ["perhaps by chance:", *(f"  {line}" for line in perhaps)]
     if no_commoner := sum(one.lift <= 1 for one in found):

@@ -15,8 +15,9 @@ def add_arguments(parser: Parser) -> None:
 
 def info(options: Options) -> None:
     """Print the facts about a data set, and of a table without a target what its columns could be."""
+    from egocnn.data.sources.columns import describe_columns
     from egocnn.data.sources.text import TABLE_SUFFIXES, listed, one_line, suffix_of, table_rows
-    from egocnn.study.describe import describe, describe_columns
+    from egocnn.study.describe import describe
 
     path = Path(options.data)
     is_table = path.is_file() and suffix_of(path) in TABLE_SUFFIXES and options.target is None
@@ -29,14 +30,15 @@ def info(options: Options) -> None:
     columns = describe_columns(table_rows(path)) if is_table and facts.get("target") is None else {}
     lines = []
     for name, value in facts.items():
-        if name != "problems" and value not in ({}, [], None):
+        if name not in ("problems", "targets") and value not in ({}, [], None):
             value = ", ".join(map(one_line, value)) if isinstance(value, list) else value
             shown = ", ".join(f"{k}: {v}" for k, v in value.items()) if isinstance(value, dict) else value
             lines.append(f"{name.replace('_', ' '):16}{f'{shown:.2f}' if isinstance(shown, float) else shown}")
-    for name, column in columns.items():
+    several = [("target", facts.get("targets", {})), ("column", columns)]
+    for what, name, column in ((what, name, column) for what, own in several for name, column in own.items()):
         counts = listed(f"{value}: {count}" for value, count in column.get("counts", {}).items())
         told = [f"{key} {value}" for key, value in column.items() if key not in ("kind", "counts")]
         shown = ", ".join([f"{column['kind']}{f' ({counts})' if counts else ''}", *told])
-        lines.append(f"column          {one_line(name)}: {shown.removesuffix(', missing 0')}")
+        lines.append(f"{what:16}{one_line(name)}: {shown.removesuffix(', missing 0')}")
     facts |= {"columns": columns} if columns else {}
     print_result(options, facts, [*lines, *(f"note            {problem}" for problem in facts["problems"])])

@@ -6,7 +6,6 @@ import zipfile
 import zlib
 from collections import deque
 from collections.abc import Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import Self, TypeAlias
@@ -34,7 +33,7 @@ class Folder:
         with reading(path):
             entries = list(path.iterdir())
             inner = [file for entry in entries if entry.is_dir() for file in entry.iterdir()]
-            files = [file for file in entries + inner if file.is_file()]
+            files = [file for file in entries + inner if not file.is_dir()]
         self.paths = _printable(file.relative_to(path).as_posix() for file in files)  # inside it, sorted
 
     def chunks(self, path: str) -> Iterator[bytes]:
@@ -107,15 +106,6 @@ class Archive:
 
 
 Files: TypeAlias = Folder | Archive
-
-
-def read_ahead(chunks: Iterator[bytes]) -> Iterator[bytes]:
-    """The same chunks, the next one decompressed in a thread while the last one is used."""
-    with ThreadPoolExecutor(1) as pool:
-        coming = pool.submit(next, chunks, None)
-        while (chunk := coming.result()) is not None:
-            coming = pool.submit(next, chunks, None)
-            yield chunk
 
 
 @contextmanager

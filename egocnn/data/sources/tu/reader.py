@@ -15,7 +15,7 @@ from egocnn.data.arrays import LARGEST, Floats, Ints, pointers
 from egocnn.data.graphs import Graphs
 from egocnn.data.schema import rule
 from egocnn.data.sources.text import short
-from egocnn.data.sources.tu.archive import Files, open_files, read_ahead
+from egocnn.data.sources.tu.archive import Files, open_files
 from egocnn.data.sources.tu.number_lines import REAL, WHOLE, number_blocks, read_numbers
 from egocnn.errors import DataError, DuplicateEdgeError, MissingColumnError
 
@@ -136,7 +136,7 @@ def _edge_blocks(tables: _Set, counts: Ints) -> Iterator[tuple[Ints, Ints]]:
     """The lines of NAME_A.txt: edges (E, 2), nodes counted from 0, and the graph of each; checked block by block."""
     graph_of = np.repeat(np.arange(len(counts), dtype=np.int32), counts)
     file = tables.file("A")
-    for first_line, pairs in number_blocks(read_ahead(tables.chunks("A")), file, 2):
+    for first_line, pairs in number_blocks(tables.chunks("A"), file, 2):
         outside = ((pairs < 1) | (pairs > len(graph_of))).ravel()
         if outside.any():
             place = int(outside.argmax())

@@ -19,7 +19,7 @@ from egocnn.train.engines.common import Member, Progress, epoch_seed
 from egocnn.train.engines.distributed.norm import share_norms
 from egocnn.train.engines.distributed.world import World, current, exchange_device
 from egocnn.train.engines.plain import PlainEngine, run_batch
-from egocnn.train.metrics import loss_and_score, loss_of, weight_of
+from egocnn.train.metrics import SeveralTargets, loss_and_score, loss_of, weight_of
 
 
 class DistributedEngine(PlainEngine):
@@ -85,7 +85,9 @@ class DistributedEngine(PlainEngine):
             if len(mine):
                 outputs[mine] = network(data.batch(mine)).output.float()
         dist.all_reduce(outputs)
-        loss, monitor = loss_of(outputs, data.target, self.weights[r]), self.progress[r].history.monitor
+        weights, monitor = self.weights[r], self.progress[r].history.monitor
+        weights = weights.on(data.target) if isinstance(weights, SeveralTargets) else weights
+        loss = loss_of(outputs, data.target, weights)
         return _agreed_scores(outputs, data.target, loss, monitor)
 
     def finish(self) -> None:

@@ -22,7 +22,7 @@ from egocnn.train.engines.recorded.joined import join, sizes_of
 from egocnn.train.engines.recorded.schedule import Schedule, portions
 from egocnn.train.engines.recorded.steps import EvaluationStep, StackedPresence, TrainingStep
 from egocnn.train.history import SCORES, Epoch
-from egocnn.train.metrics import monitored, r2_of_sums, sum_of_squares
+from egocnn.train.metrics import SeveralTargets, monitored, r2_of_sums, sum_of_squares
 
 NODES_AT_ONCE = 1 << 18  # Nodes of all replicas together per step of the evaluation: bounds the memory.
 NUMBERS_AT_ONCE = 1 << 28  # The same in numbers, for what each node reads of Patchy-San's table: labels may be many.
@@ -52,8 +52,7 @@ class RecordedEngine:
         loaded = {id(part): part.in_memory() for member in members for part in (member.train, member.validation)}
         parts = [(loaded[id(member.train)], loaded[id(member.validation)]) for member in members]
         self._spread = np.array([[_spread(pair[side].target) for pair in parts] for side in (0, 1)])
-        weights = [own for m in members if config.class_weights and (own := m.class_weights) is not None]
-        self._weights = torch.stack(weights).to(device) if weights else None
+        self._weights = _stacked_weights(members, config, device)
         data, self._numbers = join(parts)
         self._data, self._sizes = data.to(device), sizes_of(data)
         self._set_up()
@@ -74,9 +73,10 @@ class RecordedEngine:
             first = torch.tensor([int(own[0]) for own in train], device=self._device)
             presence = StackedPresence(own_seeds, first, self._data.node_ptr, config)
         how: dict[str, Any] = {"seeds": own_seeds, "presence": presence, "precision": config.precision}
-        own = (self._data, self.network, empty, self._weights, pool)
+        weights = (None, None) if self._weights is None else self._weights
+        own = (self._data, self.network, empty, weights[0], pool)
         self._train = TrainingStep(*own, optimizer=self._optimizer, **how)
-        self._evaluate = EvaluationStep(self._data, self.network, torch.from_numpy(chosen), self._weights, pool)
+        self._evaluate = EvaluationStep(self._data, self.network, torch.from_numpy(chosen), weights[1], pool)
 
     def _parameters(self, network: nn.Module) -> list[nn.Parameter]:
         return [network.get_parameter(name) for name in self.network.parameters]
@@ -113,7 +113,7 @@ class RecordedEngine:
         self.network.keep_only(here)
         self._optimizer.keep_only(here, list(self.network.parameters.values()))
         self._best = [tensor[here] for tensor in self._best]
-        self._weights = None if self._weights is None else self._weights[here]
+        self._weights = None if self._weights is None else self._weights[:, here]
         self._here, self._seeds, self._spread = self._here[stay], self._seeds[stay], self._spread[:, stay]
         self._numbers = [pair for pair, stays in zip(self._numbers, stay, strict=True) if stays]
         self._set_up()
@@ -125,7 +125,8 @@ class RecordedEngine:
         with np.errstate(divide="ignore", invalid="ignore"):  # replicas that have stopped read no graphs
             for (loss, weight, graphs, hits, means), spread in zip(sums, self._spread, strict=True):
                 rows.append(loss / weight if rows else means / graphs)
-                rows.append(np.where(np.isnan(spread), hits / graphs, [*map(r2_of_sums, hits, spread)]))
+                score = np.where(np.isnan(spread), hits / graphs, [*map(r2_of_sums, hits, spread)])
+                rows.append(-rows[-1] if self.network.network.widths else score)  # as loss_and_score has it
         for r, number in enumerate(self._here.tolist()):
             if (monitor := self._progress[number].history.monitor) not in ("", "accuracy", "r2"):
                 rows[-1][r] = monitored(monitor, *self._evaluate.outputs_and_targets(r))
@@ -160,6 +161,19 @@ def _stacked_best(progress: Sequence[Progress], device: torch.device) -> list[Te
     for network, each in zip(networks, progress, strict=True):
         network.load_state_dict(each.best)
     return StackedNetwork(networks, device).state
+
+
+def _stacked_weights(members: Sequence[Member], config: TrainConfig, device: torch.device) -> Tensor | None:
+    """(2, R, C) what classes and targets count in training and in validation; None where all count alike"""
+    stacked = []
+    for member in members:
+        if (own := member.weights(config)) is None:
+            return None
+        assert member.validation.target is not None
+        sides = (own, own.on(member.validation.target)) if isinstance(own, SeveralTargets) else (own, own)
+        flat = [torch.cat(side.weights) if isinstance(side, SeveralTargets) else side for side in sides]
+        stacked.append(torch.stack(flat).to(device))
+    return torch.stack(stacked, dim=1)
 
 
 def _spread(target: Tensor | None) -> float:

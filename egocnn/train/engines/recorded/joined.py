@@ -52,7 +52,7 @@ def batch_of(data: EncodedGraphs, chosen: Tensor, shape: BatchShape) -> StackedB
         rows=_at(data.bag_rows, entry), owner=owner,
         weight=None if data.bag_weight is None else _at(data.bag_weight, entry),
         node_label=torch.where(present, data.node_label[node], -1),
-        attributes=torch.where(present[..., None], data.attributes[node], 0), rank=data.place[node], exists=exists,
+        attributes=torch.where(present[..., None], data.attributes[node], 0), place=data.place[node], exists=exists,
         target=data.target[graph],
     )  # fmt: skip
 

@@ -2,6 +2,7 @@
 GPU the step is recorded once per batch shape as a CUDA graph and then replayed, at the cost of one launch."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
@@ -135,7 +136,7 @@ class TrainingStep(RecordedStep):
         # recorded casts must be replayed every time, so none may come from the cache
         with torch.autocast("cuda", torch.bfloat16, enabled=self._lower_precision, cache_enabled=False):
             logits = self._network.logits(batch, Learning(mode, dropout), there)
-        found = graph_losses(logits, batch, self._class_weights)
+        found = graph_losses(logits, batch, self._class_weights, self._network.network.widths)
         gradients = torch.autograd.grad(mean_loss(*found[:2]).sum(), self._parameters)
         self._optimizer.step(gradients, rate, active)
         self._count(found, batch.exists, active)
@@ -153,7 +154,9 @@ class EvaluationStep(RecordedStep):
         if self._outputs is None:
             self._outputs = torch.zeros(len(self._chosen), *logits.shape, device=self._device)
         self._outputs.index_copy_(0, self.number, logits[None].float())
-        self._count(graph_losses(logits, batch, self._class_weights), batch.exists, self.enabled)
+        self._count(
+            graph_losses(logits, batch, self._class_weights, self._network.network.widths), batch.exists, self.enabled
+        )
 
     def outputs_and_targets(self, r: int) -> tuple[Tensor, Tensor]:
         """(G, C) and (G) of all graphs of a replica, once every step has been computed"""
@@ -163,11 +166,25 @@ class EvaluationStep(RecordedStep):
         return self._outputs[:, r][there], self._data.target[self._chosen[:, r][there]]
 
 
-def graph_losses(logits: Tensor, batch: StackedBatch, class_weights: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
+def graph_losses(
+    logits: Tensor, batch: StackedBatch, class_weights: Tensor | None, widths: Sequence[int] = ()
+) -> tuple[Tensor, Tensor, Tensor]:
     """Logits (R, B, C) -> for every graph (R, B) its loss times its weight, its weight, and whether it is a hit. The
     loss is cross-entropy for classes, weighed by class_weights (R, C) where given, and squared error for values. A hit
-    is 1 for the right class, or the squared error of a value in double precision. All are 0 where no graph is."""
+    is 1 for the right class, or the squared error of a value in double precision. All are 0 where no graph is. Of
+    several targets, each with as many columns as ``widths`` has, the loss is that of
+    :class:`egocnn.train.metrics.SeveralTargets`, whose weights are given, and stands for the hit, too."""
     exists = batch.exists
+    if class_weights is not None and widths:
+        total = torch.zeros_like(logits[..., 0])
+        weights, blocks = (torch.split(each, list(widths), -1) for each in (class_weights, logits))
+        for own, block, values in zip(weights, blocks, batch.target.unbind(2), strict=True):
+            known, is_class = values.nan_to_num(), own.shape[1] > 1
+            column = known.long() * is_class  # of a value there is one
+            loss = -block.log_softmax(2).gather(2, column[..., None])[..., 0] if is_class else block[..., 0] - known
+            each = loss if is_class else loss.square()
+            total = total + torch.where(exists & ~values.isnan(), each * own.gather(1, column), 0)
+        return (mean := total / len(widths)), exists.float(), mean.detach().double()
     if batch.target.is_floating_point():
         error = torch.where(exists, logits[..., 0] - batch.target, 0)
         return error.square(), exists.float(), error.detach().double().square()

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from egocnn.data.sources.tu import archive
-from egocnn.data.sources.tu.archive import Archive, Folder, open_files, read_ahead
+from egocnn.data.sources.tu.archive import Archive, Folder, open_files
 from egocnn.errors import DataError
 
 TEXT = b"".join(b"%d, %d\n" % (i, i + 1) for i in range(2000))
@@ -151,13 +151,3 @@ def test_a_changed_byte_gives_the_same_texts_or_a_clear_error(
         assert set(texts) <= {TEXT[:3000], b"1\n"}
     assert "set.zip" in message
     assert "\n" not in message
-
-
-def test_reading_ahead_changes_nothing_and_hands_errors_on() -> None:
-    assert list(read_ahead(iter([b"a", b"b", b"c"]))) == [b"a", b"b", b"c"]
-    assert list(read_ahead(iter([]))) == []
-    chunks = (bytes([65 // number]) for number in (1, 0))
-    ahead = read_ahead(chunks)
-    assert next(ahead) == b"A"
-    with pytest.raises(ZeroDivisionError):
-        next(ahead)

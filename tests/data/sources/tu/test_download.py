@@ -26,7 +26,7 @@ from egocnn.data.sources.tu import download, read_tu
 from egocnn.data.sources.tu.archive import Archive
 from egocnn.data.sources.tu.download import CONTENT, PUBLISHED, content_digest, fetch_set, find_set, similar_names
 from egocnn.errors import DataError
-from tests.support.commands import check_refused, printed, runner
+from tests.support.commands import Run, check_refused, printed
 from tests.support.samples import refusal
 from tests.support.tiny import ALCOHOLS, FLAGS
 
@@ -299,10 +299,7 @@ def test_a_file_goes_before_a_molecule_of_the_same_name(tmp_path: Path, monkeypa
     assert len(read("CCO")) == 2
 
 
-def test_no_command_and_no_model_asks_for_a_molecule(
-    tmp_path: Path, hosts_requested: list[object], capsys: pytest.CaptureFixture[str]
-) -> None:
-    run = runner(capsys)
+def test_no_command_and_no_model_asks_for_a_molecule(tmp_path: Path, hosts_requested: list[object], run: Run) -> None:
     assert run("train", ALCOHOLS, "-o", tmp_path / "run", *FLAGS, "--epochs", "1", "--quiet")[0] == 0
     wanted = "OCC1: is neither a file or folder nor the name of a published TU data set"
     for text, ask in (("OCC1", partial(check_refused, run, wanted)), ("CCO", partial(printed, run))):
@@ -319,7 +316,7 @@ def test_no_command_and_no_model_asks_for_a_molecule(
 
 
 def test_nothing_is_downloaded_where_that_is_forbidden_in_python_and_in_a_command(
-    hosts_requested: list[object], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+    hosts_requested: list[object], monkeypatch: pytest.MonkeyPatch, run: Run, tmp_path: Path
 ) -> None:
     for value in ("1", "yes"):
         monkeypatch.setenv("EGOCNN_OFFLINE", value)
@@ -327,9 +324,9 @@ def test_nothing_is_downloaded_where_that_is_forbidden_in_python_and_in_a_comman
         assert found.startswith("KKI: EGOCNN_DATA is not set, not in the cache (")
         assert found.endswith("and downloads are forbidden (--offline or EGOCNN_OFFLINE)")
     monkeypatch.setenv("EGOCNN_OFFLINE", "0")  # so that it is put back afterwards
-    check_refused(runner(capsys), "downloads are forbidden", "info", "KKI", "--offline")
+    check_refused(run, "downloads are forbidden", "info", "KKI", "--offline")
     monkeypatch.setenv("EGOCNN_OFFLINE", "")
-    check_refused(runner(capsys), "downloads are forbidden", "train", "KKI", "-o", tmp_path / "run", "--offline")
+    check_refused(run, "downloads are forbidden", "train", "KKI", "-o", tmp_path / "run", "--offline")
     assert hosts_requested == []
 
 

@@ -1,4 +1,4 @@
-"""Text of numbers -> arrays: the format, its three engines, and the words for what is wrong."""
+"""Text of numbers -> arrays: the format, its two engines, and the words for what is wrong."""
 
 import tracemalloc
 from collections.abc import Iterator
@@ -12,15 +12,14 @@ from egocnn.data.sources.tu.number_lines import (
     LONGEST_LINE,
     REAL,
     WHOLE,
-    _parse_clean,
-    _parse_even,
     _parse_lines,
+    _parse_tidy,
     number_blocks,
     read_numbers,
     whole_lines,
 )
 from egocnn.errors import DataError
-from tests.support.samples import refusal
+from tests.support.samples import refusal, sure
 
 FIELDS = st.one_of(
     st.integers(-(10**4), 10**8).map(str),
@@ -50,28 +49,34 @@ def tables(draw: st.DrawFn) -> bytes:
 @example(b"1 -\n- 1\n", True, 2)
 @example(b"9223372036854775808\n", True, 1)
 @example(b"999999999999999,1\n", True, 2)
-def test_the_fast_engines_say_what_the_slow_one_says_or_nothing(text: bytes, whole: bool, columns: int) -> None:
+@example(b"1\r2\n", True, 2)
+@example(b"1\x1c2\n", True, 2)
+@example(b"1\x0b2\n", True, 2)
+@example(b"1,2\n3 4\n", True, 2)
+@example(b"#1\n", True, 1)
+@example(b'"1"\n', False, 1)
+@example(b"1_0\n", False, 1)
+@example(b"0x1p3\n", False, 1)
+def test_the_fast_engine_says_what_the_slow_one_says_or_nothing(text: bytes, whole: bool, columns: int) -> None:
     kind = WHOLE if whole else REAL
-    fast = [_parse_clean(text, columns, kind)] + ([_parse_even(text, columns)] if whole else [])
+    fast = _parse_tidy(text, columns, kind)
     try:
         slow = _parse_lines(text, columns, kind, "file", 1)
     except DataError:
-        assert all(values is None for values in fast)
+        assert fast is None
         return
-    for values in fast:
-        if values is not None:
-            assert values.dtype == slow.dtype
-            np.testing.assert_array_equal(values, slow)
+    if fast is not None:
+        assert fast.dtype == slow.dtype
+        np.testing.assert_array_equal(fast, slow)
 
 
-EVEN = (b"12, 13\n14, 15\n", b"1,2\n3,4\n", b"1 2\n3 4\n", b"123456789 1\n987654321 2\n")
-TIDY = (b"1, 22\n333, 4\n", b"-1 22\r\n333\t4\r\n", b"  5,6 \n7 ,8\n")
+ALIKE = (b"12, 13\n14, 15\n", b"1,2\n3,4\n", b"1 2\n3 4\n", b"123456789 1\n987654321 2\n")
+TIDY = (b"1, 22\n333, 4\n", b"-1 22\r\n333\t4\r\n", b"  5,6 \n7 ,8\n", b"1,2\n+3,4\n")
 
 
-@pytest.mark.parametrize("text", [*EVEN, *TIDY])
-def test_lines_that_look_alike_and_tidy_lines_are_read_by_the_fast_engines(text: bytes) -> None:
-    values = _parse_even(text, 2) if text in EVEN else _parse_clean(text, 2, WHOLE)
-    assert values is not None
+@pytest.mark.parametrize("text", [*ALIKE, *TIDY])
+def test_tidy_lines_are_read_by_the_fast_engine(text: bytes) -> None:
+    values = sure(_parse_tidy(text, 2, WHOLE))
     np.testing.assert_array_equal(values, _parse_lines(text, 2, WHOLE, "file", 1))
 
 

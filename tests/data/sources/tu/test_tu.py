@@ -258,6 +258,3 @@ def test_damage_to_a_zip_is_named_before_the_line_it_spoils(tmp_path: Path) -> N
     source = tmp_path / "TINY.zip"
     source.write_bytes(stream.getvalue().replace(b"7, 8\n", b"7, 0\n"))
     assert "TINY.zip: 'TINY_A.txt' is damaged (Bad CRC-32" in refusal(source)
-
-
-# ── anything at all ───────────────────────────────────────────────────────────────────────────────────────────

@@ -14,6 +14,7 @@ from lab.truths.ours import Structure
 from lab.truths.suite.catalogue import CATALOGUE
 from lab.truths.suite.halves import DRAW_SEED, draw_halves
 from lab.truths.suite.scoring import measures
+from lab.truths.suite.scoring.ceilings import ceiling
 from lab.truths.suite.scoring.controls import by_label, labels_of
 from lab.truths.suite.scoring.part import ExplainedPart
 from lab.truths.suite.task import NAMED
@@ -78,6 +79,15 @@ def test_rankings_are_scored_where_the_truth_is_known_and_predictions_as_classes
     target = valued.graphs.target
     assert target is not None
     assert measures.prediction_scores(target, valued) == {"r2": 1.0, "rmse": 0.0}
+
+
+def test_where_nodes_add_the_same_no_order_without_ties_reaches_a_tau_of_one(part: ExplainedPart) -> None:
+    graphs = part.graphs.replace(target=np.array([3.0, 6.0]), class_names=())
+    tied, distinct = (Truth(values=np.array(own)) for own in ([0.0, 0.0, 0.0, 3.0], [0.0, 1.0, 2.0, 3.0]))
+    assert ceiling(ExplainedPart(graphs, (distinct, distinct))) == 1
+    # three of six pairs differ, and all three stand in the right order: 3 / sqrt(6 * 3)
+    assert ceiling(ExplainedPart(graphs, (tied, tied))) == pytest.approx(3 / 18**0.5)
+    assert ceiling(part) is None
 
 
 def test_contributions_that_are_right_up_to_scale_correlate_fully(valued: ExplainedPart) -> None:

@@ -21,6 +21,7 @@ from lab.truths.suite.motifs.shapes import CRANE, HOUSE, Shape, balanced_tree, c
 from lab.truths.suite.motifs.unlabelled import MOTIF_TASKS
 from lab.truths.suite.motifs.values import MOTIF_VALUE_TASKS
 from lab.truths.suite.task import Example, Sizes, SuiteTask
+from tests.support.samples import sure
 
 SIZES = Sizes(train=16, validation=4, test=4, larger=4)
 NOWHERE = Path("no data needed")
@@ -33,8 +34,7 @@ def degrees(nodes: set[int], edges: list[tuple[int, int]]) -> list[int]:
 def shape_of(example: Example) -> tuple[int, list[int]]:
     """Nodes of the truth, and how many critical edges end at each."""
     (nodes,) = example.alternatives
-    assert example.critical_edges is not None
-    return len(nodes), degrees(set(nodes), list(example.critical_edges))
+    return len(nodes), degrees(set(nodes), list(sure(example.critical_edges)))
 
 
 def plain(shape: Shape) -> tuple[int, list[int]]:
@@ -89,8 +89,7 @@ def test_two_houses_are_one_truth_labels_stand_on_the_motif_and_rings_alternate_
         assert ({"X", "Z"} <= ends) == (example.target == "yes")
     for example in CATALOGUE["alternating-ring"].examples(SIZES, NOWHERE):
         if example.target == "yes":
-            assert example.edge_label is not None
-            kinds = dict(zip(example.edges, example.edge_label, strict=True))
+            kinds = dict(zip(example.edges, sure(example.edge_label), strict=True))
             for node in example.alternatives[0]:
                 own = [kinds[edge] for edge in example.critical_edges or () if node in edge]
                 assert sorted(own) == ["double", "single"]
@@ -120,8 +119,7 @@ def test_spmotif_ties_motifs_to_bases_while_learning_and_not_in_the_test(bias: f
     assert np.mean([e.n_nodes for e in learned]) < 25 < np.mean([e.n_nodes for e in examples if e.part == "test"])
     for example in examples:
         assert shape_of(example) == plain(MOTIFS[str(example.target)])
-        assert example.node_attr is not None
-        assert {len(row) for row in example.node_attr} == {4}
+        assert {len(row) for row in sure(example.node_attr)} == {4}
 
 
 FEW = Sizes(train=8, validation=2, test=2, larger=0)
