@@ -1,12 +1,13 @@
-"""Kill -9 at random moments of train, crossval, prepare and explain -> what was left, and what became of it, as JSON.
+"""Kill -9 at random moments of every command that writes -> what was left, and what became of it, as JSON.
 
-    python -m lab measure kills --kills 50 -o results/kills.json
+    python -m lab measure kills --kills 60 -o results/kills.json
 
 Every command runs once unbroken, which gives its result and its duration. Then it is started again and again, and its
 process group is killed at a moment drawn uniformly from that duration. What it leaves must be whole and readable, file
-by file. It is then continued (train by --resume, crossval and explain by the same command, prepare with --overwrite),
-at times killed once more, and in the end allowed to finish: the result must be that of the unbroken run, byte for byte,
-in all but the seconds that were measured, and nothing else may be left.
+by file. It is then continued (train by --resume, prepare with --overwrite, the others by the same command), at times
+killed once more, and in the end allowed to finish: the result must be that of the unbroken run, byte for byte, in all
+but the seconds that were measured, and nothing else may be left. Where a command replaces a good result (--overwrite,
+and a file or a report that is there), the old one must be whole after the kill, or the new one.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import csv
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -23,6 +25,7 @@ import time
 import xml.etree.ElementTree
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +40,7 @@ AGAIN = 0.3  # Chance that a run which goes on is killed once more.
 PATIENCE = 600.0  # seconds after which a run that is not killed must have ended
 SMALL = ("--width", "16", "--depth", "2", "--hidden", "16", "--slots", "5", "--k", "5")
 COMPLETE = "complete"
+OLD = "the old result"
 MEASURED = ("seconds", "preparing_seconds", "training_seconds", "testing_seconds", "peak_megabytes")
 """what no two runs have in common"""
 
@@ -51,6 +55,15 @@ class KilledCommand:
     check: Callable[[Path], str]
     """reads all that a killed run left, and says how far it had come; what is not whole raises"""
     result: Callable[[Path], dict[str, Any]]  # what must be the same in the end: names of files, and what is in them
+    file: str = ""  # in the folder, where the command writes no folder of its own
+    replaces: Path | None = None  # a good result that is in place before it starts
+
+    def lay(self, out: Path) -> None:
+        """Put in place what is to be replaced."""
+        if self.replaces is not None:
+            shutil.copytree(self.replaces, out)
+        elif self.file:
+            out.mkdir(parents=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,28 +76,47 @@ class Kill:
     stage: str  # how far it had come, as seen from what was left
 
 
-# ── the four commands ─────────────────────────────────────────────────────────────────────────────
+# ── the commands ─────────────────────────────────────────────────────────────────────────────
 
 
 def killed_commands(folder: Path, *, size: float) -> list[KilledCommand]:
     """On small generated data, written to the folder; ``size`` multiplies how much there is to do."""
     alcohols = "compounds:alcohols:sizes=3-12,per_size=6"
-    epochs = str(max(2, round(200 * size)))
+    epochs, few_epochs = str(max(2, round(200 * size))), str(max(2, round(40 * size)))
     write_graphs(folder / "graphs.jsonl", max(100, round(60_000 * size)))
+    write_graphs(folder / "few.jsonl", 100)
     training = (*SMALL, "--quiet", "--device", "cpu")
-    model = ("train", alcohols, *training, "--epochs", "5", "-o", str(folder / "model"))
-    subprocess.run([sys.executable, "-m", "egocnn", *model], check=True, stdout=subprocess.DEVNULL, cwd=ROOT)
-    count = str(max(10, round(100 * size)))
+    model, report, store = folder / "model", folder / "report", folder / "store"
+    count = max(10, round(100 * size))
+    picture = ("explain", str(model), "compounds:alcohols", "--quiet")
+    for words in (
+        ("train", alcohols, *training, "--epochs", "5", "-o", str(model)),
+        ("prepare", str(folder / "few.jsonl"), "-o", str(store)),
+        (*picture, "--limit", "5", "--figures", "5", "-o", str(report)),
+    ):
+        subprocess.run([sys.executable, "-m", "egocnn", *words], check=True, stdout=subprocess.DEVNULL, cwd=ROOT)
     train = ("train", alcohols, *training, "--epochs", epochs, "--patience", epochs)
-    crossval = ("crossval", alcohols, *training, "--folds", "6", "--epochs", str(max(2, round(40 * size))))
+    crossval = ("crossval", alcohols, *training, "--folds", "6", "--epochs", few_epochs)
+    sweep = ("sweep", alcohols, *training, "--folds", "3", "--epochs", few_epochs, "--over", "depth=1,2")
     prepare = ("prepare", str(folder / "graphs.jsonl"))
-    few = ("--limit", count, "--figures", count, "--quiet")
-    explain = ("explain", str(folder / "model"), "compounds:alcohols", *few)
+    explain = (*picture, "--limit", str(count), "--figures", str(count))
+    predict = ("predict", str(model), "compounds:alcohols", "--quiet")
+    patterns = ("patterns", str(model), alcohols, "--quiet")
+    whole = partial(check_report, count=count)
     return [
         KilledCommand("train", train, ("--resume",), check_run, result_of_run),
-        KilledCommand("crossval", crossval, (), check_crossval, result_of_crossval),
+        KilledCommand("train over a run", (*train, "--overwrite"), (), check_run, result_of_run, replaces=model),
+        KilledCommand("crossval", crossval, (), check_crossval, result_of_records, file="record.json"),
+        KilledCommand(
+            "crossval on Ray", (*crossval, "--ray", "local"), (), check_crossval, result_of_records, "record.json"
+        ),
+        KilledCommand("sweep", sweep, (), check_sweep, result_of_records),
         KilledCommand("prepare", prepare, ("--overwrite",), check_store, bytes_in),
-        KilledCommand("explain", explain, (), lambda out: check_report(out, int(count)), bytes_in),
+        KilledCommand("prepare over a store", (*prepare, "--overwrite"), (), check_store, bytes_in, replaces=store),
+        KilledCommand("explain", explain, (), whole, bytes_in),
+        KilledCommand("explain over a report", explain, (), partial(whole, old=5), bytes_in, replaces=report),
+        KilledCommand("predict", predict, (), check_rows, bytes_in, file="predictions.csv"),
+        KilledCommand("patterns", patterns, (), check_page, bytes_in),
     ]
 
 
@@ -146,8 +178,21 @@ def check_crossval(out: Path) -> str:
     return stage
 
 
-def result_of_crossval(out: Path) -> dict[str, Any]:
-    return {name: timeless(json.loads(content)) for name, content in bytes_in(out).items()}
+def check_sweep(out: Path) -> str:
+    records = {path.name: json.loads(path.read_text(encoding="utf-8")) for path in out.rglob("*.json")}
+    if "sweep.json" in records and (out / "sweep.csv").exists():
+        return COMPLETE
+    return f"{len(list((out / 'folds').glob('*.json')))} trainings over" if records else "nothing written"
+
+
+def result_of_records(out: Path) -> dict[str, Any]:
+    found = bytes_in(out)
+    for name, content in found.items():
+        if name.endswith(".json"):  # a record tells the command, and so its own place
+            found[name] = timeless(json.loads(content.replace(str(out).encode(), b"OUT")))
+        else:
+            found[name] = [timeless(row) for row in csv.DictReader(content.decode().splitlines())]
+    return found
 
 
 def check_store(out: Path) -> str:
@@ -158,19 +203,35 @@ def check_store(out: Path) -> str:
     return COMPLETE
 
 
-def check_report(out: Path, count: int) -> str:
+def check_report(out: Path, count: int, old: int = 0) -> str:
+    """``old``: so many structures are in the report that is replaced."""
     if not out.exists():
         return "nothing written"
     stage = "folder made"
     for picture in (out / "figures").glob("*.svg"):
         xml.etree.ElementTree.parse(picture)
     if (out / "structures.jsonl").exists():
-        assert len(list(read_structures(out / "structures.jsonl"))) == count
-        stage = "structures in place"
-    if (out / "index.html").exists():
-        assert (out / "index.html").read_text(encoding="utf-8").rstrip().endswith("</html>")
-        stage = COMPLETE
+        found = len(list(read_structures(out / "structures.jsonl")))
+        assert found in (count, old), f"structures.jsonl holds {found}"
+        stage = "structures in place" if found == count else OLD
+    if (out / "index.html").exists() and stage != OLD:
+        stage = check_page(out)
     return stage
+
+
+def check_page(out: Path) -> str:
+    if not (out / "index.html").exists():
+        return "nothing written"
+    assert (out / "index.html").read_text(encoding="utf-8").rstrip().endswith("</html>")
+    return COMPLETE
+
+
+def check_rows(out: Path) -> str:
+    if not (out / "predictions.csv").exists():
+        return "nothing written"
+    lines = (out / "predictions.csv").read_text(encoding="utf-8").splitlines()
+    assert len({line.count(",") for line in lines}) == 1, "a row of predictions.csv is cut"
+    return COMPLETE
 
 
 def bytes_in(out: Path) -> dict[str, Any]:
@@ -188,7 +249,7 @@ def timeless(plain: Any) -> Any:
 
 
 def start(subject: KilledCommand, out: Path, *more: str) -> subprocess.Popen[str]:
-    place = out / "record.json" if subject.name == "crossval" else out
+    place = out / subject.file if subject.file else out
     command = [sys.executable, "-m", "egocnn", *subject.words, *more, "-o", str(place)]
     return subprocess.Popen(
         command,
@@ -243,6 +304,7 @@ class Trials:
         subject, out = self.subject, folder / "out"
         kills: list[Kill] = []
         more: tuple[str, ...] = ()
+        subject.lay(out)
         while not kills or (kills[-1].stage != COMPLETE and self.draw.random() < AGAIN):
             moment = self.draw.uniform(0, self.seconds)
             taken = kill_at(subject, out, moment, *more)
@@ -251,7 +313,10 @@ class Trials:
                 return []
             if taken is not None:
                 break
-            place = (round(moment, 3), round(moment / self.seconds, 3), subject.check(out))
+            stage = subject.check(out)
+            if subject.replaces is not None and stage not in (COMPLETE, OLD):
+                raise AssertionError(f"the old result is gone: {stage}")
+            place = (round(moment, 3), round(moment / self.seconds, 3), stage)
             kills.append(Kill(subject.name, trial, len(kills) + 1, *place))
             more = subject.again
         finish(subject, out, *more)
@@ -278,6 +343,7 @@ def run_kills(kills: int, *, seed: int, size: float, say: Callable[[str], None])
             if wanted == 0:
                 continue
             whole = folder / f"{subject.name}-unbroken"
+            subject.lay(whole)
             durations[subject.name] = finish(subject, whole)
             say(f"{subject.name}: {durations[subject.name]:.1f} s unbroken")
             trials = Trials(subject, draw, durations[subject.name], subject.result(whole))
@@ -310,7 +376,7 @@ def run_kills(kills: int, *, seed: int, size: float, say: Callable[[str], None])
 
 def main(words: Sequence[str]) -> None:
     parser = arguments("kills", __doc__)
-    parser.add_argument("--kills", type=int, default=50, help="at least so many [50]")
+    parser.add_argument("--kills", type=int, default=60, help="at least so many [60]")
     parser.add_argument("--size", type=float, default=1.0, help="how much the commands have to do [1]")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args(words)
