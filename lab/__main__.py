@@ -24,6 +24,7 @@ SCRIPTS = {
     **dict.fromkeys(
         ("huge_graphs", "kills", "large_graph", "large_store", "out_of_memory", "shard_kills", "shard_memory"), "limits"
     ),
+    "default_search": "search",
     "preset_search": "search",
     "real_structures": "real",
 }

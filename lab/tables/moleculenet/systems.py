@@ -125,19 +125,23 @@ def _scores_of_run(cell: Cell, run: Path, source: Any) -> list[float]:
 
     from egocnn.data.read import read
     from egocnn.model import Model
-    from egocnn.show.streaming import prediction_rows
 
     torch.set_num_threads(1)
     how: dict[str, Any] = cell.reading
     whole, test = Model.load(run), read(source, ReadConfig(**how)).select("test")
-    before = [f"{name} " if len(cell.molecules.targets) > 1 else "" for name in cell.molecules.targets]
-    found = []
-    for model in (whole, *(replace(whole, networks=(network,)) for network in whole.networks)):
-        rows = list(prediction_rows(model, test, device="cpu"))
-        what = "p_1" if cell.molecules.is_class else "predicted"
-        truth, said = (numbers(rows, [f"{name}{column}" for name in before]) for column in ("true", what))
-        found.append(score(cell.molecules, truth, said))
-    return found
+    singles = (replace(whole, networks=(network,)) for network in whole.networks)
+    return [score_of(cell.molecules, model, test) for model in (whole, *singles)]
+
+
+def score_of(molecules: MoleculeSet, model: Any, graphs: Any) -> float:
+    """Of a model's predictions for these graphs."""
+    from egocnn.show.streaming import prediction_rows
+
+    before = [f"{name} " if len(molecules.targets) > 1 else "" for name in molecules.targets]
+    rows = list(prediction_rows(model, graphs, device="cpu"))
+    what = "p_1" if molecules.is_class else "predicted"
+    truth, said = (numbers(rows, [f"{name}{column}" for name in before]) for column in ("true", what))
+    return score(molecules, truth, said)
 
 
 def chemprop(cell: Cell, folder: Path) -> dict[str, Any]:
