@@ -90,6 +90,9 @@ def read(source: Any, config: ReadConfig | None = None, **options: Any) -> Graph
     settings = replace(config or ReadConfig(), **options)
     if isinstance(source, Graphs):
         return source
+    column, _, part = (settings.split or "").partition("=")
+    if part:
+        return read(source, replace(settings, split=column or None)).select(part)
     try:
         settings = with_named_targets(source, settings)
         if isinstance(source, (str, Path)):

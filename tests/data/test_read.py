@@ -37,6 +37,18 @@ def test_options_are_fields_of_the_settings(tmp_path: Path) -> None:
         read(path, task="guess")
 
 
+def test_a_column_with_the_name_of_a_part_reads_that_part_alone(tmp_path: Path) -> None:
+    path = tmp_path / "molecules.csv"
+    path.write_text("smiles,y,fold\nCC,1,train\nCO,2,test\nCN,3,val\n")
+    pytest.importorskip("rdkit")
+    assert read(path, split="fold=test").smiles == ("CO",)
+    assert read(path, split="fold=validation").smiles == ("CN",)
+    with pytest.raises(DataError, match="no part is called 'exam'; there are train, validation, test"):
+        read(path, split="fold=exam")
+    with pytest.raises(DataError, match="no column or field is called 'half'"):
+        read(path, split="half=test")
+
+
 def test_graphs_json_lines_and_what_was_saved_are_read(tmp_path: Path) -> None:
     graphs = pair()
     assert read(graphs) is graphs
