@@ -1,19 +1,23 @@
-"""A GINE on a task, with the explainers that its users have: a folder of tasks -> scores of every technique."""
+"""GINEs on a task, with the explainers that their users have: a folder of tasks -> scores of every technique.
+
+As many of them as ours has networks predict and explain by their mean.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from egocnn.config import PRESETS
 from egocnn.data.graphs import Graphs
 from lab.truths.importance import Importance
-from lab.truths.ours import HasStructure, Structure
+from lab.truths.ours import SEEDS_APART, HasStructure, Structure
 from lab.truths.suite.files import load
 from lab.truths.suite.scoring.controls import NOBODY
 from lab.truths.suite.scoring.measures import prediction_scores, ranking_scores
@@ -25,7 +29,7 @@ EPOCHS, PATIENCE = 60, 15
 LEARNED_FROM = 500  # graphs that PGExplainer learns from
 
 
-def measure_peer(folder: Path, name: str, seed: int) -> dict[str, Any]:
+def measure_peer(folder: Path, name: str, seed: int, networks: int) -> dict[str, Any]:
     """Accuracy or R² and, technique by technique, how well what is known is found."""
     from lab.rivals import cam, fit, gnn_explainer, integrated_gradients, occlusion, pg_explainer
     from lab.rivals.gine import GINEConfig
@@ -36,27 +40,40 @@ def measure_peer(folder: Path, name: str, seed: int) -> dict[str, Any]:
     depth = PRESETS["default"].model.depth  # as deep as ours
     # a value that is a sum over the nodes asks for a sum
     config = GINEConfig(layers=depth, readout="mean" if graphs.is_classification else "sum")
-    model = fit(graphs, config=config, seed=seed, epochs=EPOCHS, patience=PATIENCE)
+    seeds = range(seed * SEEDS_APART, seed * SEEDS_APART + networks)
+    models = [fit(graphs, config=config, seed=own, epochs=EPOCHS, patience=PATIENCE) for own in seeds]
     seconds = time.perf_counter() - started
     usual = ExplainedPart.of(graphs, truths, "test")
     part = usual.only(usual.with_structure) if graphs.is_classification else usual
     techniques: dict[str, Callable[..., Any]] = {
-        "integrated-gradients": partial(integrated_gradients, model),
-        "occlusion": partial(occlusion, model),
-        "CAM": partial(cam, model),
-    }
+        "integrated-gradients": integrated_gradients, "occlusion": occlusion, "CAM": cam
+    }  # fmt: skip
     if graphs.is_classification:  # masks have no sign, and so no contributions to a value
         learned = graphs.select("train")[:LEARNED_FROM]
-        techniques["GNNExplainer"] = partial(gnn_explainer, model, seed=seed)
-        techniques["PGExplainer"] = partial(pg_explainer, model, training=learned, seed=seed, epochs=10)
+        techniques["GNNExplainer"] = partial(gnn_explainer, seed=seed)
+        techniques["PGExplainer"] = partial(pg_explainer, training=learned, seed=seed, epochs=10)
     rows = {}
     for technique, explain in techniques.items():
         some = part.only(range(min(MOST[technique], len(part))))
-        rows[technique] = ranking_scores(_by_class(some, explain), some) | {"graphs": len(some)}
-    predicted = model.probabilities(usual.graphs) if graphs.is_classification else model.values(usual.graphs)
+        found = _mean([_by_class(some, partial(explain, model)) for model in models])
+        rows[technique] = ranking_scores(found, some) | {"graphs": len(some)}
+    each = [model.probabilities(usual.graphs) if model.class_names else model.values(usual.graphs) for model in models]
+    predicted = np.mean(each, axis=0)
     if graphs.is_classification:
-        predicted = predicted[:, [model.class_names.index(name) for name in graphs.class_names]]
+        predicted = predicted[:, [models[0].class_names.index(name) for name in graphs.class_names]]
     return {**prediction_scores(predicted, usual), "seconds": seconds, "techniques": rows}
+
+
+def _mean(several: Sequence[Sequence[HasStructure]]) -> list[HasStructure]:
+    """What several networks say of the same graphs -> the means of their importances."""
+    return [
+        Structure(
+            np.mean([each.node_importance for each in of_graph], axis=0),
+            np.mean([each.edge_importance for each in of_graph], axis=0),
+            NOBODY,
+        )
+        for of_graph in zip(*several, strict=True)
+    ]
 
 
 def _by_class(part: ExplainedPart, explain: Callable[..., Any]) -> list[HasStructure]:

@@ -112,7 +112,7 @@ def _jobs(options: ScoreOptions, infos: Mapping[str, TaskInfo]) -> list[Job]:
     slow = sorted(infos.values(), key=lambda info: (info.half != "named", "larger" not in info.sizes))
     jobs = [Job("ours", info.name, seed, options.networks) for info in slow for seed in range(options.seeds)]
     if options.peer:
-        jobs += [Job("peer", info.name, seed, 1) for info in slow for seed in range(options.seeds)]
+        jobs += [Job("peer", info.name, seed, options.networks) for info in slow for seed in range(options.seeds)]
     return jobs
 
 
@@ -130,7 +130,7 @@ def _measured(tasks: Path, work: Path, job: Job) -> str:
         measured = measure_ours(tasks, job.task, job.seed, job.networks)
         shown = {name: measured["test"].get(name) for name in SHOWN}
     else:
-        measured = measure_peer(tasks, job.task, job.seed)
+        measured = measure_peer(tasks, job.task, job.seed, job.networks)
         shown = {name: measured.get(name) for name in SHOWN}
         for name, scores in measured["techniques"].items():
             shown[name] = scores.get("node_auc", scores.get("pearson"))

@@ -118,7 +118,7 @@ def test_a_peer_is_scored_on_classes_and_on_values(folder: Path, monkeypatch: py
     pytest.importorskip("torch_geometric")
     monkeypatch.setattr(peer, "EPOCHS", 1)
     monkeypatch.setattr(peer, "MOST", dict.fromkeys(peer.MOST, 2))
-    motif, values = (peer.measure_peer(folder, name, 0) for name in TASKS)
+    motif, values = (peer.measure_peer(folder, name, 0, 2) for name in TASKS)
     assert set(motif["techniques"]) == {"GNNExplainer", "PGExplainer", "integrated-gradients", "occlusion", "CAM"}
     assert set(values["techniques"]) == {"integrated-gradients", "occlusion", "CAM"}
     assert all(0 <= scores["node_auc"] <= 1 for scores in motif["techniques"].values())
