@@ -137,9 +137,8 @@ class CriticalStructure:
         certainty = wording.doubt(self)
         if self.probability is not None:
             certainty = f" ({self.probability:.1%}{certainty})"
-        other = (
-            f", explained for {wording.called(self.explained)}" if self.explained not in (None, self.predicted) else ""
-        )
+        is_other = self.explained not in (None, self.predicted)
+        other = f", explained for {wording.called(self.explained)}" if is_other else ""
         critical = f"critical: {self._named_nodes()}" if len(self.critical_nodes) else self.nothing
         lines = (self._headline + certainty + other, critical, wording.balance(self), wording.evidence(self))
         return "\n  ".join(filter(None, (*lines, self.drawn_part)))
