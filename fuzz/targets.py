@@ -17,7 +17,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from egocnn.config import ReadConfig
-from egocnn.data.generated.alcohols import PER_TEST_SIZE, parse_config
+from egocnn.data.generated import PER_TEST_SIZE, AlcoholsConfig, parse_options
 from egocnn.data.graphs import Graphs
 from egocnn.data.read import read, stream_source
 from egocnn.data.store import Store, write_store
@@ -290,7 +290,7 @@ def _read_name(path: Path, _: int) -> None:
     # any other name is that of a file, which other targets read, or of a set to fetch, and nothing is fetched here
     name = name if name.startswith("compounds:") else f"compounds:{name}"
     with suppress(EgoCNNError):
-        asked = parse_config(name)
+        asked = AlcoholsConfig(**parse_options(name, name.partition(":")[2].partition(":")[2] or None))
         first, last = asked.sizes
         if last * (last + 1 - first) * max(asked.per_size, PER_TEST_SIZE) > MOST_GENERATED:
             return  # whoever asks for many compounds gets them, in the time that takes

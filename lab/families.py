@@ -19,8 +19,7 @@ import numpy as np
 
 import egocnn.data.read
 from egocnn.config import ReadConfig
-from egocnn.data.generated.alcohols import TEST, TRAIN, VALIDATION, parse_options
-from egocnn.data.generated.molecules import Molecule, to_graphs
+from egocnn.data.generated import TEST, TRAIN, VALIDATION, Molecule, parse_options, to_graphs
 from egocnn.data.graphs import Graphs
 from egocnn.errors import DataError
 

@@ -5,6 +5,7 @@ and from the degrees found below it, and fit a power law anew. They call a law p
 """
 
 import numpy as np
+from scipy.special import zeta
 
 from egocnn.data.arrays import Ints
 from egocnn.data.scalefree import Counts, PowerLaw, fit_power_law
@@ -35,7 +36,8 @@ def draw_counts(counts: Counts, law: PowerLaw, random: np.random.Generator) -> C
 
 def draw_tail(law: PowerLaw, nodes: int, random: np.random.Generator) -> Ints:
     """(nodes) degrees that follow the law"""
-    share_from = law.share_from(np.arange(law.start, law.start + TABLE + 1))  # from 1 down
+    degrees = np.arange(law.start, law.start + TABLE + 1)
+    share_from = zeta(law.exponent, degrees) / zeta(law.exponent, law.start)  # of each or a larger one, from 1 down
     above = random.random(nodes)  # the share of nodes with a larger degree
     place = len(share_from) - 1 - np.searchsorted(share_from[::-1], above, side="left")
     degree = law.start + np.maximum(place, 0)

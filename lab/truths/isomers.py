@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from egocnn.data.arrays import Floats, Ints
-from egocnn.data.generated.molecules import Tree, build_tree, centres, subtree_texts, walk
+from egocnn.data.generated import Tree, build_tree, centres, subtree_texts, walk
 from egocnn.data.graphs import Graph
 from egocnn.errors import DataError
 

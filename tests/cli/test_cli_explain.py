@@ -49,7 +49,7 @@ def test_the_console_sums_up_in_evidence_and_says_where_nothing_stands_out(
     words = ("explain", alcohol_run, ALCOHOLS, "--limit", "6", "--figures", "0", "--quiet")
     # a part that may hold no node is empty, one that must hold half of all is not
     nothing = printed(run, *words, "--largest", "0", "--evidence", "1", "-o", tmp_path / "a", "--show", "2")
-    assert nothing.count("nothing in this molecule speaks for ") == 2
+    assert nothing.count("no part of this molecule stands out for ") == 2
     assert nothing.count(" log-odds\n") == 2
     assert "In 100% of the molecules nothing stands out." in nothing
     assert not any(word in nothing for word in ("of the evidence", "critical:", "nan", "None"))

@@ -294,11 +294,15 @@ def test_the_text_says_when_another_class_was_explained_and_when_nothing_was_fou
     other = replace(water(), explained="no", critical_nodes=nothing, node_importance=np.array([1.0, 0.5, 0.5]))
     assert str(other) == (  # how true nothing is to the prediction is no news
         "water: yes (75.0%), explained for no\n"
-        "  nothing in this molecule speaks for no more than the rest: what speaks for it is spread over all of it, or "
+        "  no part of this molecule stands out for no: what speaks for it is spread over all of it, or "
         "what would have spoken against it is absent\n"
         "  base -0.50, for +2.00, against 0.00, output 1.50 log-odds"
     )
     assert other.caption == "water: yes, 75%; no part stands out for no"
+    for name, said in ((0, "class 0"), ("1", "class 1"), (True, "class True"), ("False", "class False"), ("é", "é")):
+        numbered = replace(other, predicted=name, explained=name)  # 1 alone would be read as a number
+        assert str(numbered).startswith(f"water: {said} (75.0%)\n  no part of this molecule stands out for {said}: ")
+        assert numbered.caption == f"water: {said}, 75%; no part stands out for {said}"
     without = replace(value(), critical_nodes=nothing)
     assert "no part of this graph stands out: its value is near that of an empty one" in str(without)
     assert without.caption == "0: 3.25; no part stands out"

@@ -11,9 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import egocnn
-from egocnn.data.generated import AlcoholsConfig
+from egocnn.data.generated import AlcoholsConfig, build_tree, canonical_text
 from egocnn.data.generated import generate as alcohols_and_alkanes
-from egocnn.data.generated.molecules import build_tree, canonical_text
 from egocnn.data.graphs import Graph, Graphs
 from egocnn.errors import DataError
 from lab.families import FAMILIES, Family, FamilyName, generate, methylalkanes, read

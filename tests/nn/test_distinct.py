@@ -7,20 +7,20 @@ from egocnn import read
 from egocnn.config import ModelConfig, Readout
 from egocnn.encode.encoder import Encoder
 from egocnn.model import Model
-from egocnn.nn import distinct
+from egocnn.nn import predict
 
 
 @pytest.mark.parametrize(("readout", "slots"), [("mean+log+max", 10), ("sort", 3)])
 def test_nodes_that_are_told_apart_later_are_computed_once_before(
     readout: Readout, slots: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(distinct, "FEWEST", 1)
+    monkeypatch.setattr(predict, "FEWEST", 1)
     graphs = read("compounds:alcohols")[:600]
     config = ModelConfig(width=16, depth=2, readout=readout, slots=slots)
     torch.manual_seed(0)
     model = Model.build(config, Encoder.fit(graphs, config))
     batch = model.encode(graphs).batch(torch.arange(len(graphs)))
-    few = distinct.distinct(batch, config.k, config.depth)
+    few = predict.distinct(batch, config.k, config.depth)
     kinds = [int(kind.max()) + 1 for kind in few.kinds]
     assert len(batch.place) > 2 * kinds[2] >= 2 * kinds[1] >= 2 * kinds[0] > 2
     network = model.networks[0].eval()
@@ -34,4 +34,4 @@ def test_a_small_batch_stays_as_it_is() -> None:
     graphs = read("compounds:alcohols")[:3]
     model = Model.build(ModelConfig(), Encoder.fit(graphs, ModelConfig()))
     batch = model.encode(graphs).batch(torch.arange(3))
-    assert distinct.distinct(batch, 16, 3) is batch
+    assert predict.distinct(batch, 16, 3) is batch

@@ -143,6 +143,8 @@ def test_mutag_is_described_as_published(data_folder: Path) -> None:
         ("logP", ["inf", "inf"], "texts", {"different": 1}),
         ("pick", [1.5, 2, None], "values", {"least": 1.5, "most": 2.0, "missing": 1}),
         ("mol_id", ["3", "1", "2.5"], "names", {"different": 3}),
+        ("__index_level_0__", ["41", "7", "1126"], "names", {"different": 3}),
+        ("Unnamed: 0", ["41", "7", "1126"], "names", {"different": 3}),
         ("comment", ["seen twice", "never"], "names", {"different": 2}),
         ("comment", [str(n % 60) + "x" for n in range(70)], "texts", {"different": 60}),
         ("fold", ["Train", "test", "VAL"], "split", {"counts": {"Train": 1, "test": 1, "VAL": 1}}),

@@ -1,6 +1,7 @@
 """The rows of a table -> what each of its columns could be, and the names of all that could be targets."""
 
 import logging
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
@@ -16,6 +17,7 @@ from egocnn.errors import DataError, MissingExtraError
 MOST_ROWS = 100_000  # Of a table, the rows from which its columns are told.
 TRIED = 20  # Values of a column that are parsed to tell whether they are SMILES.
 MOST_LISTED = 50  # More classes than these are texts.
+ROW_NUMBERS = re.compile(r"|Unnamed: \d+|__index_level_\d+__")  # What pandas calls them in CSV and Parquet.
 
 log = logging.getLogger("egocnn")
 
@@ -67,16 +69,18 @@ def _column(name: str, texts: Sequence[str]) -> dict[str, Any]:
         found = {"kind": "SMILES"}
     elif is_word and len(counts) <= min(MOST_LISTED, len(known) - 1):
         found = {"kind": "classes", "counts": dict(counts.most_common())}
-    elif is_word or not numbers or (len(counts) == len(known) and name.lower().endswith(NAME_FIELDS)) or _count(known):
+    elif is_word or not numbers or _tell_rows(name, known):
         found = {"kind": "names" if len(counts) == len(known) else "texts", "different": len(counts)}
     else:
         found = {"kind": "values", "least": float(min(numbers)), "most": float(max(numbers))}
     return {**found, "missing": len(texts) - len(known)}
 
 
-def _count(texts: Sequence[str]) -> bool:
-    """Whether they number the rows, as pandas does."""
-    return len(texts) > 2 and any(texts == [str(n + first) for n in range(len(texts))] for first in (0, 1))
+def _tell_rows(name: str, texts: Sequence[str]) -> bool:
+    """Whether they name the rows, or number them as pandas does, here or in the table that they were chosen from."""
+    is_name = bool(ROW_NUMBERS.fullmatch(name)) or name.lower().endswith(NAME_FIELDS)
+    count = any(texts == [str(n + first) for n in range(len(texts))] for first in (0, 1))
+    return (is_name and len(set(texts)) == len(texts)) or (count and len(texts) > 2)
 
 
 def _are_smiles(name: str, texts: Sequence[str]) -> bool:

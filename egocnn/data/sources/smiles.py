@@ -135,7 +135,8 @@ def _molecule_records(rows: Iterable[MoleculeRow], fields: GraphFields) -> Itera
             fields.groups.append(molecules.setdefault(plain, len(molecules)))
         yield molecule_record(molecule, place)
     fields.conclude()
-    rule(fields.places, f"{fields.where}: no molecules in it")
+    why = f"; the first is {fields.first_error}" if fields.skipped else ""
+    rule(fields.places, f"{fields.where}: no molecules in it{why}")
 
 
 def molecule_record(molecule: Any, place: str) -> GraphRecord:

@@ -137,7 +137,8 @@ class CriticalStructure:
         certainty = wording.doubt(self)
         if self.probability is not None:
             certainty = f" ({self.probability:.1%}{certainty})"
-        other = f", explained for {self.explained}" if self.explained not in (None, self.predicted) else ""
+        is_other = self.explained not in (None, self.predicted)
+        other = f", explained for {wording.called(self.explained)}" if is_other else ""
         critical = f"critical: {self._named_nodes()}" if len(self.critical_nodes) else self.nothing
         lines = (self._headline + certainty + other, critical, wording.balance(self), wording.evidence(self))
         return "\n  ".join(filter(None, (*lines, self.drawn_part)))
@@ -166,8 +167,8 @@ class CriticalStructure:
         if self.explained is None:
             return f"no part of this {what} stands out: its value is near that of an empty one, or rests on all of it"
         return (
-            f"nothing in this {what} speaks for {self.explained} more than the rest: what speaks for it is spread over "
-            "all of it, or what would have spoken against it is absent"
+            f"no part of this {what} stands out for {wording.called(self.explained)}: what speaks for it is "
+            "spread over all of it, or what would have spoken against it is absent"
         )
 
     def draw(self, path: str | Path | None = None, **settings: Any) -> str:
@@ -227,13 +228,15 @@ class CriticalStructure:
     @property
     def _headline(self) -> str:
         is_value = self.explained is None and isinstance(self.predicted, float)
-        return f"{one_line(self.name)}: " + (f"{self.predicted:.4g}" if is_value else str(self.predicted))
+        return f"{one_line(self.name)}: " + (f"{self.predicted:.4g}" if is_value else wording.called(self.predicted))
 
     @property
     def caption(self) -> str:
         """Name, prediction and probability in one line, and whether nothing stands out."""
         sure = f", {self.probability:.0%}" if self.probability is not None else ""
-        empty = "" if len(self.critical_nodes) else f"; {wording.nothing_in_short(self)}"
+        # all atoms together may speak for the class nevertheless
+        empty = "" if len(self.critical_nodes) else "; no part stands out"
+        empty += f" for {wording.called(self.explained)}" if empty and self.explained is not None else ""
         return "; ".join(filter(None, (self._headline + sure + empty, self.drawn_part)))
 
     def named(self) -> CriticalStructure:

@@ -44,9 +44,9 @@ def evidence(structure: CriticalStructure) -> str:
     return f"the structure alone keeps {first} of the evidence ({kept}); {second} goes with it ({removed} without it)"
 
 
-def nothing_in_short(structure: CriticalStructure) -> str:
-    """For captions of structures that are empty; all atoms together may speak for the class nevertheless."""
-    return "no part stands out" + ("" if structure.explained is None else f" for {structure.explained}")
+def called(name: object) -> str:
+    """A class as a sentence names it: 1 or True alone would be read as a number or a fact"""
+    return f"{name}" if f"{name}"[:1].isalpha() and f"{name}" not in ("True", "False") else f"class {name}"
 
 
 def doubt(structure: CriticalStructure) -> str:

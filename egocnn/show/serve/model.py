@@ -62,6 +62,7 @@ class ServedModel:
         return {
             "task": "several targets" if known.targets_of else _task(known),
             "classes": list(known.class_names),
+            "target": self.predictor.about.get("read", {}).get("target") if not known.targets_of else None,
             "targets": [
                 {"name": each.name, "task": _task(each), "classes": list(each.class_names)} for each in known.targets_of
             ],
@@ -74,19 +75,19 @@ class ServedModel:
         }
 
     def read_lines(self, lines: Sequence[str], first: int = 1) -> Graphs:
-        """Molecules, each called by what stands after its SMILES, or by the SMILES itself."""
+        """Molecules, each called by what stands after its SMILES, or by the SMILES itself; bad lines are skipped."""
         self.check_smiles()
         parts = [line.split(maxsplit=1) or [""] for line in lines]
         smiles, names = [part[0] for part in parts], [part[-1].strip() for part in parts]
         try:
             salts = self.predictor.about.get("read", {}).get("salts", "keep")
-            graphs = from_smiles(smiles, names=names, config=ReadConfig(hydrogens=self.hydrogens, salts=salts))
+            how = ReadConfig(hydrogens=self.hydrogens, salts=salts, skip_invalid=True)
+            return self._checked(from_smiles(smiles, names=names, config=how))
         except DataError as error:
-            if (found := re.match(r"molecule (\d+): (.*)", str(error), re.DOTALL)) is None:
+            if (found := re.search(r"molecule (\d+): (.*)", str(error), re.DOTALL)) is None:
                 raise
             place = f"line {int(found[1]) + first}: " if len(lines) > 1 or first > 1 else ""
             raise DataError(place + found[2]) from None
-        return self._checked(graphs)
 
     def check_smiles(self) -> None:
         if not self.reads_smiles:
@@ -97,32 +98,30 @@ class ServedModel:
             )
 
     def read_file(self, name: str, data: bytes) -> Graphs:
-        """The graphs of an uploaded file, which lies in a private folder while it is read."""
+        """The first graphs of an uploaded file, which lies in a private folder while it is read, without bad rows."""
         safe = file_name(PurePath(name.replace("\\", "/")).name)
         suffix = PurePath(safe).suffix.lower()
         if suffix not in settings.FILE_SUFFIXES:
             raise DataError(f"{short(name)}: a file of graphs ends in {', '.join(settings.FILE_SUFFIXES)}")
-        if suffix in settings.FILE_SUFFIXES[:4]:
+        if suffix in settings.OF_MOLECULES:
             self.check_smiles()
         with tempfile.TemporaryDirectory(prefix="egocnn-") as folder:
             path = Path(folder, safe)
             path.write_bytes(data)
             try:
-                return self._checked(read_as_trained(path, self.predictor, strict=True))
+                return self._checked(read_as_trained(path, self.predictor, skip_invalid=True)[: settings.MOST_GRAPHS])
             except DataError as error:
-                message = str(error).replace(f"{folder}/", "").replace("; --skip-invalid leaves such rows out", "")
-                raise DataError(message) from None
+                raise DataError(str(error).replace(f"{folder}/", "")) from None
 
     def _checked(self, graphs: Graphs) -> Graphs:
-        counts = (len(graphs), settings.MOST_GRAPHS, "graphs"), (graphs.n_nodes, settings.MOST_NODES, "nodes")
-        for count, most, what in (*counts, (graphs.n_edges, settings.MOST_EDGES, "edges")):
-            if count > most:
+        for what, count in (("nodes", graphs.n_nodes), ("edges", graphs.n_edges)):
+            if count > (most := getattr(settings, f"MOST_{what.upper()}")):
                 raise DataError(f"{count} {what}; {most} are explained at a time, and egocnn explain takes more")
         return check_familiar(self.predictor.encoder, graphs, warn=False)  # each answer names what was not known
 
     def answer(self, jobs: Sequence[ExplainJob], data: bytes = b"") -> Iterator[tuple[ExplainJob, Any]]:
         """Explain the graphs of all jobs, whose wishes are equal, in one call; each comes as soon as it is drawn, or as
-        the exception for a line at fault, which costs no other. ``data``: the file that the only job names."""
+        the exception for a job at fault, which costs no other. ``data``: the file that the only job names."""
         read: dict[ExplainJob, Graphs] = {}
         for job in jobs:
             try:
@@ -134,7 +133,11 @@ class ServedModel:
             return
         answers = self._answers(Graphs.concat(list(read.values())), next(iter(read)))
         for job, graphs in read.items():
-            yield job, self._report(graphs, job) if job.report else list(islice(answers, len(graphs)))
+            found = [] if job.report else list(islice(answers, len(graphs)))
+            for place, name, why in graphs.skipped:  # lines are counted from 0, rows of a file from 1
+                where, at = (f"line {place + job.first}", place) if job.file is None else (f"row {place}", place - 1)
+                found.insert(at, {"name": name, "error": f"{where}: {why}"})
+            yield job, self._report(graphs, job) if job.report else found
 
     def _answers(self, graphs: Graphs, job: ExplainJob) -> Iterator[Plain]:
         """Explain graphs as the job wishes."""
@@ -157,6 +160,7 @@ class ServedModel:
         facts: Plain = {"target": job.target or names[0]} if names else {}
         classes = self.predictor.of_target(job.target).class_names
         data = "SMILES typed in" if job.file is None else PurePath(job.file).name
+        data += f" without {len(graphs.skipped)} that cannot be read" if graphs.skipped else ""
         summary = summarise(structures, model=self.name, data=data, class_names=classes, **facts)
         return page(encode(structures, summary))
 

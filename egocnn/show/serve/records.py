@@ -79,10 +79,17 @@ class ExplainedGraph(TargetPrediction):
     svg: Annotated[str | None, Field(description="a picture; null where it was not asked for or the graph is large")]
 
 
+class SkippedLine(BaseModel):
+    """A line, or a row of a file, that is no graph."""
+
+    name: str
+    error: Annotated[str, Field(description="which one it is, and why")]
+
+
 class ExplainResponse(BaseModel):
     """What comes back for molecules or for a file."""
 
-    answers: Annotated[list[ExplainedGraph], Field(description="in the order of the graphs")]
+    answers: Annotated[list[ExplainedGraph | SkippedLine], Field(description="in the order of the lines or rows")]
 
 
 class RequestLimits(BaseModel):
@@ -113,6 +120,7 @@ class ModelFacts(BaseModel):
     data: Annotated[str, Field(description="what it was trained on")]
     task: Literal["classification", "regression", "several targets"]
     classes: list[str]
+    target: Annotated[str | None, Field(description="what is predicted, where it is one thing and has a name")]
     targets: Annotated[list[TargetFacts], Field(description="where there are several")]
     reads_smiles: bool
     hydrogens: Annotated[bool, Field(description="whether hydrogen atoms are nodes")]

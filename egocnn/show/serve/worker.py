@@ -2,6 +2,7 @@
 and bytes go over it: what has met hostile input is never unpickled. The server imports this file, without torch."""
 
 import json
+import logging
 import signal
 import traceback
 from collections.abc import Iterator, Sequence
@@ -32,6 +33,7 @@ def serve_requests(
     from egocnn.show.serve.model import ServedModel
 
     torch.set_num_threads(threads)
+    logging.getLogger("egocnn").setLevel(logging.ERROR)  # what is skipped stands in the answer
     try:
         model = ServedModel(predictor=Model.load(run), name=run.name, device=choose_device(device).type)
     except EgoCNNError as error:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from egocnn.data.generated.molecules import build_tree, canonical_text
+from egocnn.data.generated import build_tree, canonical_text
 from egocnn.data.graphs import Graph, Graphs
 from egocnn.data.schema import PARTS
 from tests.support.samples import sure

@@ -8,9 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from egocnn.data.generated import AlcoholsConfig, generate, read_compounds
-from egocnn.data.generated.alcohols import alkanes_and_alcohols
-from egocnn.data.generated.molecules import build_tree, canonical_text
+from egocnn.data.generated import (
+    AlcoholsConfig,
+    alkanes_and_alcohols,
+    build_tree,
+    canonical_text,
+    generate,
+    read_compounds,
+)
 from egocnn.errors import ConfigError, DataError
 from tests.data.generated.molecules import (
     atoms,

@@ -54,7 +54,7 @@ def test_the_summary_and_the_cards_say_what_the_structures_hold(show: Show) -> N
     assert "nothing stands out" in page.inner_text("#figures")
     assert page.locator("#chart svg circle").count() > 0
     card = page.inner_text(".card >> nth=0")
-    assert f"Predicted: {given[0].predicted} ({given[0].probability:.0%} ± {100 * sure(given[0].spread):.1g}%)" in card
+    assert f"Predicted: {given[0].predicted} ({given[0].probability:.0%} ± {sure(given[0].spread):.0%})" in card
     assert "True: toxic" in card
     page.wait_for_selector("canvas[data-drawn]")
     ink = "c => new Set(c.getContext('2d').getImageData(0, 0, c.width, c.height).data).size"
@@ -143,7 +143,7 @@ def test_where_nothing_stands_out_the_sentence_is_shown_and_the_colours_are_pale
     assert page.inner_text("#evidence").startswith("The structure alone keeps ")
     strong = drawn(page, fills)
     go_on(page, "2 of 2")
-    assert page.inner_text("#evidence").startswith("Nothing in this molecule speaks for harmless")
+    assert page.inner_text("#evidence").startswith("No part of this molecule stands out for harmless")
     assert critical(page) == (0, 0)
     assert drawn(page, fills) != strong
     set_slider(page, 1)  # the reader may still ask what comes first
@@ -294,6 +294,27 @@ def test_a_large_network_opens_and_answers(show: Show) -> None:
     name = page.inner_text("#ranking button >> nth=2")  # its number in the whole graph
     page.fill("#lookup", name)
     assert page.inner_text("#readout").startswith(f"Node {name} ")
+
+
+def test_the_spread_of_a_probability_is_told_in_whole_per_cent_and_a_class_that_is_a_number_as_a_class(
+    show: Show,
+) -> None:
+    graphs = from_smiles(DRUGS[:2], ["0", "1"], None)
+    page = show([structure(graph, predicted="1", explained="1", spread=0.147) for graph in graphs])
+    assert " ± 15%)" in page.inner_text(".card >> nth=0")
+    page.fill("#smarts", "C")
+    page.press("#smarts", "Enter")
+    page.get_by_text("where class 1 is explained").wait_for()
+
+
+def test_in_a_narrow_window_the_picture_stays_in_view_while_the_slider_is_moved(show: Show) -> None:
+    page = show(structures(drugs(3)), viewport={"width": 800, "height": 700})
+    open_card(page, 0)
+    page.locator("#threshold").scroll_into_view_if_needed()
+    page.focus("#threshold")
+    bar, stage, slider = (page.locator(name).bounding_box() for name in (".bar", ".stage", "#threshold"))
+    assert stage["y"] >= bar["y"] + bar["height"] - 1
+    assert stage["y"] + stage["height"] <= slider["y"] + 1
 
 
 def test_values_are_told_as_raised_and_lowered(show: Show) -> None:

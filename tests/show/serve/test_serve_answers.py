@@ -159,8 +159,7 @@ def test_hostile_names_come_back_as_they_are_and_escaped_in_pictures_and_reports
     ("body", "reason"),
     [
         ({"smiles": "c1cc"}, "SMILES 'c1cc' does not parse"),
-        ({"smiles": ["C", "CC", "nonsense"]}, "line 3: SMILES 'nonsense'"),
-        ({"smiles": ["C"] * 20 + ["("]}, "line 21: SMILES '('"),
+        ({"smiles": ["nonsense", "("]}, "line 1: SMILES 'nonsense'"),
         ({"smiles": " "}, "has no atoms"),
         ({"smiles": []}, "smiles: "),
         ({"smiles": ["C"] * (MOST_GRAPHS + 1)}, "smiles: "),
@@ -178,6 +177,28 @@ def test_hostile_names_come_back_as_they_are_and_escaped_in_pictures_and_reports
 def test_bad_questions_are_refused_in_one_line(body: Any, reason: str) -> None:
     response = client().post("/explain", content=json.dumps(body), headers={"content-type": "application/json"})
     assert reason in refusal(response)
+
+
+def test_lines_that_are_no_molecules_keep_their_place_with_the_reason_and_cost_the_others_nothing() -> None:
+    lines = ["C methane", "c1cc bad", *["CC"] * 20, "(", "CCO"]
+    response = client().post("/explain", json={"smiles": lines})
+    ExplainResponse.model_validate(response.json())
+    answers = response.json()["answers"]
+    reasons = {place: answer["error"] for place, answer in enumerate(answers) if "error" in answer}
+    assert list(reasons) == [1, 22]
+    assert reasons[1] == "line 2: SMILES 'c1cc' does not parse (unclosed ring)"
+    assert reasons[22].startswith("line 23: SMILES '('")
+    assert [answers[0]["name"], len(answers), answers[-1]["smiles"]] == ["methane", len(lines), "CCO"]
+    page = client().post("/report", data={"smiles": "CCO ethanol\nc1cc"}).text
+    assert '"name":["ethanol"]' in page
+    assert "SMILES typed in without 1 that cannot be read" in page
+
+
+def test_a_file_is_answered_without_its_bad_rows_which_are_told_and_up_to_the_limit() -> None:
+    (ethanol, bad) = upload("m.smi", "CCO ethanol\nc1cc bad\n").json()["answers"]
+    assert ethanol["name"] == "ethanol"
+    assert bad == {"name": "c1cc", "error": "row 2: SMILES 'c1cc' does not parse (unclosed ring)"}
+    assert len(upload("m.csv", "smiles\n" + "C\n" * (MOST_GRAPHS + 1)).json()["answers"]) == MOST_GRAPHS
 
 
 def test_what_is_not_json_or_not_there_is_refused_too() -> None:
@@ -235,9 +256,8 @@ def test_files_of_every_kind_are_explained_and_leave_nothing_behind(
 @pytest.mark.parametrize(
     ("name", "text", "reason"),
     [
-        ("m.csv", "smiles\nCCO\nc1cc\n", "m.csv, row 2: SMILES 'c1cc' does not parse (unclosed ring)"),
+        ("m.csv", "smiles\nc1cc\n", "m.csv, row 1: SMILES 'c1cc' does not parse (unclosed ring)"),
         ("m.csv", "a,b\n1,2\n", "no column is called smiles"),
-        ("m.csv", "smiles\n" + "C\n" * (MOST_GRAPHS + 1), "201 graphs; 200 are explained at a time"),
         ("m.jsonl", '{"nodes": 30000, "edges": []}', ""),
         ("m.jsonl", "{", "m.jsonl"),
         ("m.graphml", '<!DOCTYPE x [<!ENTITY a "b">]><graphml/>', "document type"),

@@ -149,7 +149,7 @@ const Data = (() => {
 
   const unit = () => (target.unit ? ` ${target.unit}` : "");
   const rounded = (digits) => new Intl.NumberFormat("en-GB", { maximumSignificantDigits: digits });
-  const [one, two, three, whole] = [rounded(1), rounded(2), rounded(3), new Intl.NumberFormat("en-GB")];
+  const [two, three, whole] = [rounded(2), rounded(3), new Intl.NumberFormat("en-GB")];
 
   return {
     summary: embedded.summary,
@@ -178,9 +178,11 @@ const Data = (() => {
     // the probability, or the value, with the doubt of a model of several networks
     sure({ predicted, probability, spread }) {
       const isClass = typeof predicted === "string";
-      const doubt = spread === null ? "" : ` ± ${isClass ? `${one.format(100 * spread)}%` : two.format(spread)}`;
+      const doubt = spread === null ? "" : ` ± ${isClass ? Data.percent(spread) : two.format(spread)}`;
       return isClass ? Data.percent(probability) + doubt : Data.number(predicted) + doubt + unit();
     },
+    // a class as a sentence names it: 1 alone would be read as a number
+    named: (name) => (/^\p{L}/u.test(name) && !["True", "False"].includes(name) ? name : `class ${name}`),
     said: (value) => (typeof value === "number" ? Data.number(value) + unit() : value === null ? "unknown" : value),
   };
 })();

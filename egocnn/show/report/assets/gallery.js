@@ -181,8 +181,8 @@ const Gallery = (() => {
     const told = group.means.map(({ explained, molecules, times, mean }) => {
       if (explained === null)
         return `${often(times)}, with a mean contribution of ${Data.signed(mean)} (${mean < 0 ? "lowers" : "raises"} ${Data.target.brief || "the value"})`;
-      const where = `where ${explained} is explained (${Data.count(molecules.size)} molecules, ${often(times)})`;
-      return `${where}, a mean contribution of ${Data.signed(mean)} (${mean < 0 ? "against" : "for"} ${explained})`;
+      const where = `where ${Data.named(explained)} is explained (${Data.count(molecules.size)} molecules, ${often(times)})`;
+      return `${where}, a mean contribution of ${Data.signed(mean)} (${mean < 0 ? "against" : "for"} ${Data.named(explained)})`;
     });
     return `${group.name}: in ${Data.count(group.in.size)} of ${Data.count(facts.length)} molecules; ${told.join("; ")}.`;
   }

@@ -23,7 +23,7 @@ const Viewer = (() => {
     if (value === 0) return `no ${word()}`;
     const { explained } = shown.graph;
     const [raised, lowered] = explained === null ? ["raises", "lowers"] : ["for", "against"];
-    const what = explained === null ? Data.target.brief || "the value" : explained;
+    const what = explained === null ? Data.target.brief || "the value" : Data.named(explained);
     return `${word()} ${Data.signed(value)} (${value > 0 ? raised : lowered} ${what})`;
   }
 

@@ -15,7 +15,7 @@ const byId = id => document.getElementById(id);
 // never all or nothing unless it is
 const percent = p => (p > 0.9995 && p < 1 ? "> 99.9%" : p > 0 && p < 0.0005 ? "< 0.1%" : `${(100 * p).toFixed(1)}%`);
 const digits = (x, count) => String(Number(x.toPrecision(count)));
-const number = x => digits(x, 4);
+const number = x => minus(digits(x, 4));
 
 let about = null;
 let latest = 0; // number of the newest question: answers to older ones are dropped
@@ -34,7 +34,7 @@ async function ask(explained = null) {
   byId("answers").classList.add("stale");
   try {
     const answers = file ? await send(file, explained) : await sendTyped(typed, explained);
-    if (mine === latest) { tell(""); show(answers); }
+    if (mine === latest) { tell(""); show(answers.filter(own => !own.error)); complain(skipped(answers)); }
   } catch (error) {
     if (mine === latest) { show([]); tell(""); complain(error.message); }
   }
@@ -73,7 +73,17 @@ function tell(text) {
 
 function complain(text) {
   byId("problem").textContent = text;
-  byId("problem").hidden = false;
+  byId("problem").hidden = !text;
+}
+
+// the first lines or rows that have no answer, and why
+function skipped(answers) {
+  const errors = answers.map(own => own.error).filter(Boolean);
+  const more = errors.length - MOST_NAMED;
+  const told = errors.slice(0, MOST_NAMED).concat(more > 0 ? [`and ${more} more`] : []);
+  const [{ graphs: most }, many] = [about.limits, about.reads_smiles ? "molecules" : "graphs"];
+  const isFull = byId("file").files.length && answers.length - errors.length === most;
+  return told.concat(isFull ? [`Of a file the first ${most} ${many} are explained; egocnn explain takes more.`] : []).join("\n");
 }
 
 function show(answers) {
@@ -86,7 +96,7 @@ function show(answers) {
   byId("legend").hidden = answers.length === 0;
   byId("report").disabled = answers.length === 0;
   const isValue = answers.length > 0 && answers[0].explained === null;
-  byId("word-for").textContent = isValue ? "raises the value" : "speaks for the class";
+  byId("word-for").textContent = isValue ? `raises ${answers[0].target || about.target || "the value"}` : "speaks for the class";
   byId("word-against").textContent = isValue ? "lowers it" : "speaks against it";
 }
 
@@ -106,10 +116,10 @@ function card(answer) {
   find(".targets").append(...answer.targets.map(own => line(own, answer)));
   find(".targets").hidden = !answer.targets.length;
   find(".critical-nodes").textContent = sentence(answer.nothing ?? `critical: ${critical(answer)}`);
-  find(".balance").textContent = sentence(answer.balance.replaceAll(/-(?=[\d.])/g, "−"));
-  find(".evidence").textContent = sentence(answer.evidence);
+  find(".balance").textContent = sentence(minus(answer.balance));
+  find(".evidence").textContent = sentence(minus(answer.evidence));
   if (answer.unseen_labels.length) {
-    find(".unseen").textContent = `No training graph has ${answer.unseen_labels.join(", ")}: do not rely on this answer.`;
+    find(".unseen").textContent = `No training ${about.reads_smiles ? "molecule" : "graph"} has ${answer.unseen_labels.join(", ")}: do not rely on this answer.`;
     find(".unseen").hidden = false;
   }
   return made;
@@ -130,13 +140,18 @@ function picture(made, answer) {
 // a prediction in two parts, the class or the value and how sure it is
 function said(answer) {
   const isClass = typeof answer.predicted === "string";
-  const doubt = answer.spread === null ? "" : ` ± ${isClass ? `${digits(100 * answer.spread, 1)}%` : digits(answer.spread, 2)}`;
-  return [isClass ? answer.predicted : number(answer.predicted), (isClass ? percent(answer.probability) : "") + doubt];
+  const doubt = answer.spread === null ? "" : ` ± ${isClass ? percent(answer.spread) : digits(answer.spread, 2)}`;
+  return [isClass ? inWords(answer.predicted) : number(answer.predicted), (isClass ? percent(answer.probability) : "") + doubt];
+}
+
+// a class as a sentence names it: 1 alone would be read as a number
+function inWords(name) {
+  return /^\p{L}/u.test(name) && !["True", "False"].includes(name) ? name : `class ${name}`;
 }
 
 function bar(row, answer) {
   const parts = [["name", row.name], ["bar", ""], ["number", percent(row.probability)]];
-  const item = choice(parts, `Show what speaks for ${row.name}`, row.name === answer.explained, () => ask(row.name));
+  const item = choice(parts, `Show what speaks for ${inWords(row.name)}`, row.name === answer.explained, () => ask(row.name));
   const filled = document.createElement("i");
   filled.style.width = `${100 * row.probability}%`;
   item.querySelector(".bar").append(filled);
@@ -182,6 +197,10 @@ function named(answer, chosen) {
   const names = nodes.slice(0, MOST_NAMED).map(node => `${answer.node_labels[node] ?? ""}${node}`).join(", ");
   const more = nodes.length - MOST_NAMED;
   return names + (more > 0 ? ` and ${more} more` : "");
+}
+
+function minus(text) {
+  return text.replaceAll(/(?<!\w)-(?=[\d.])/g, "−");
 }
 
 function sentence(text) {
@@ -235,13 +254,16 @@ async function start() {
   about = await (await fetch("/model")).json();
   document.title = about.name;
   byId("model").textContent = about.name;
-  const known = about.task === "classification" ? about.classes.join(" or ") : "a value";
-  const says = about.targets.map(({ name }) => name).join(", ") || known;
+  const known = about.task === "classification" ? about.classes.map(inWords).join(" or ") : about.target || "a value";
+  const what = about.target && about.classes.length ? `${about.target} (${known})` : known;
+  const says = about.targets.map(({ name }) => name).join(", ") || what;
   const origin = about.data ? `Trained on ${about.data}. ` : "";
-  byId("about").textContent = `${origin}Predicts ${says} and shows which part of the graph made it say so.`;
-  const kinds = about.limits.files.filter(ending => about.reads_smiles || !/[ct]sv|tab|sdf/.test(ending));
+  const [one, many] = about.reads_smiles ? ["molecule", "molecules"] : ["graph", "graphs"];
+  byId("about").textContent = `${origin}Predicts ${says} and shows which part of the ${one} made it say so.`;
+  byId("drop").querySelector("label").textContent = `A file of ${many}`;
+  const kinds = about.limits.files.filter(ending => about.reads_smiles || !/[ct]sv|tab|smi|sdf/.test(ending));
   byId("file").accept = kinds.join(",");
-  byId("formats").textContent = `Choose one or drop it anywhere on the page: ${kinds.join(" ")}; up to ${about.limits.graphs} graphs.`;
+  byId("formats").textContent = `Choose one or drop it anywhere on the page: ${kinds.join(" ")}; up to ${about.limits.graphs} ${many}.`;
   byId("typed").hidden = !about.reads_smiles;
   byId("target").append(...about.targets.map(({ name }) => new Option(name, name)));
   byId("target").disabled = byId("which").hidden = !about.targets.length;

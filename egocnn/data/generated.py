@@ -1,22 +1,148 @@
-"""AlcoholsConfig, or its text form -> Graphs: alkanes and alcohols, split into training, validation and test."""
+"""Alkanes and alcohols whose critical structure is known, generated from a seed: AlcoholsConfig or text -> Graphs,
+split into training, validation and test. Molecules are trees of single bonds; isomorphic ones have one text."""
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from egocnn.data.generated.molecules import VALENCE, Bonds, Molecule, build_tree, canonical_text, to_graphs
+from egocnn.data.arrays import Bools, Ints, pointers
 from egocnn.data.graphs import Graphs
 from egocnn.data.schema import PARTS, rule
 from egocnn.errors import ConfigError, DataError
 
+Tree: TypeAlias = list[list[int]]  # the neighbours of every node
+Bonds: TypeAlias = tuple[tuple[int, int], ...]
+VALENCE = {"C": 4, "O": 2}
+ELEMENTS = ("C", "H", "O")
 LIMITS = (1, 500)  # carbons
 IN_THE_LAB = ("isomers", "methylalkanes")  # families of the paper's experiments
 SMALL = 0.35  # the share of the sizes, from the smallest up, that training sizes are among
 PER_TEST_SIZE = 2  # molecules of either class, of a size that is held out
 PATIENCE = 1000  # known skeletons met in a row before a size is held to have no others
 TRAIN, VALIDATION, TEST = range(len(PARTS))
-Pairs: TypeAlias = list[tuple[Molecule, Molecule]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Molecule:
+    """Carbons and oxygens in a tree of single bonds; hydrogens fill what their valence leaves free."""
+
+    name: str
+    kind: str  # its class by name
+    elements: str  # one letter per heavy atom
+    bonds: Bonds
+    critical: tuple[int, ...]  # heavy atoms that decide the class; a terminal one with its hydrogens and all its bonds
+
+    @property
+    def smiles(self) -> str:
+        """The molecule as text, which runs along a longest chain."""
+        tree = build_tree(len(self.elements), self.bonds)
+        root = longest_chain(tree)[0]
+        return subtree_texts(self.elements, tree, root)[root]
+
+
+def build_tree(n_nodes: int, bonds: Iterable[tuple[int, int]]) -> Tree:
+    """Bonds -> the neighbours of every node."""
+    tree: Tree = [[] for _ in range(n_nodes)]
+    for u, v in bonds:
+        tree[u].append(v)
+        tree[v].append(u)
+    return tree
+
+
+def walk(tree: Tree, root: int) -> tuple[list[int], list[int]]:
+    """Nodes reached from the root, nearest first, and the parent of every node (-1: the root, or not reached)."""
+    parent = [-1] * len(tree)
+    order = [root]
+    for node in order:
+        for neighbour in tree[node]:
+            if neighbour != parent[node]:
+                parent[neighbour] = node
+                order.append(neighbour)
+    return order, parent
+
+
+def longest_chain(tree: Tree) -> list[int]:
+    """The nodes of one, from end to end: one end is farthest from node 0, and the other farthest from that."""
+    end = walk(tree, 0)[0][-1]
+    order, parent = walk(tree, end)
+    chain = [order[-1]]
+    while chain[-1] != end:
+        chain.append(parent[chain[-1]])
+    return chain
+
+
+def centres(tree: Tree) -> list[int]:
+    """The one node or the two in the middle of every longest chain."""
+    chain = longest_chain(tree)
+    return chain[(len(chain) - 1) // 2 : len(chain) // 2 + 1]
+
+
+def subtree_texts(labels: Sequence[str], tree: Tree, root: int) -> list[str]:
+    """For every node the SMILES of what hangs on it, seen from the root. Branches stand in one fixed order, the longest
+    last and without brackets: equal texts mean isomorphic subtrees and the reverse (Aho, Hopcroft and Ullman)."""
+    order, parent = walk(tree, root)
+    branches: list[list[str]] = [[] for _ in tree]
+    texts = [""] * len(tree)
+    for node in reversed(order):
+        *side, main = sorted(branches[node], key=lambda text: (len(text), text)) or [""]
+        texts[node] = labels[node] + "".join(f"({text})" for text in side) + main
+        if node != root:
+            branches[parent[node]].append(texts[node])
+    return texts
+
+
+def canonical_text(labels: Sequence[str], tree: Tree) -> str:
+    """Equal for two free trees if and only if they are isomorphic, labels included."""
+    return min(subtree_texts(labels, tree, centre)[centre] for centre in centres(tree))
+
+
+def _atoms(molecule: Molecule, *, hydrogens: bool) -> tuple[Ints, Ints, Bools, Bools]:
+    """Element of every node, edges, and which of either are critical; node ids count from 0."""
+    n_atoms = len(molecule.elements)
+    element = np.array([ELEMENTS.index(letter) for letter in molecule.elements])
+    edges = np.array(molecule.bonds, np.int64).reshape(-1, 2)
+    degree = np.bincount(edges.ravel(), minlength=n_atoms)
+    critical = np.zeros(n_atoms, bool)
+    critical[list(molecule.critical)] = True
+    ending = critical & (degree == 1)
+    if hydrogens:
+        free = np.array([VALENCE[letter] for letter in molecule.elements]) - degree
+        holder = np.repeat(np.arange(n_atoms), free)
+        edges = np.concatenate([edges, np.stack([holder, n_atoms + np.arange(len(holder))], axis=1)])
+        element = np.concatenate([element, np.full(len(holder), ELEMENTS.index("H"))])
+        critical, ending = np.concatenate([critical, ending[holder]]), np.concatenate([ending, ending[holder]])
+    return element, edges, critical, ending[edges].any(axis=1)
+
+
+def to_graphs(
+    molecules: Sequence[Molecule], part: Sequence[int], class_names: tuple[str, str], *, hydrogens: bool, seed: int
+) -> Graphs:
+    """Every molecule as a graph, its nodes in a random order; ``hydrogens``: they are nodes, too."""
+    graphs = [_atoms(molecule, hydrogens=hydrogens) for molecule in molecules]
+    elements, bonds, node_truth, edge_truth = zip(*graphs, strict=True)
+    counts, element = np.array([len(one) for one in elements]), np.concatenate(elements)
+    edges = np.concatenate([one + start for one, start in zip(bonds, pointers(counts), strict=False)])
+    graph_of = np.repeat(np.arange(len(graphs)), counts)
+    order = np.lexsort((np.random.default_rng(seed).random(len(element)), graph_of))  # shuffled in each graph
+    present, label = np.unique(element[order], return_inverse=True)
+    return Graphs.from_edges(
+        node_counts=counts,
+        edges=np.argsort(order)[edges],
+        names=[molecule.name for molecule in molecules],
+        edge_label=np.zeros(len(edges), np.int32),
+        edge_label_names=("single",),
+        edge_truth=np.concatenate(edge_truth),
+        node_label=label.astype(np.int32),
+        node_label_names=tuple(ELEMENTS[e] for e in present),
+        node_truth=np.concatenate(node_truth)[order],
+        target=np.array([class_names.index(molecule.kind) for molecule in molecules]),
+        class_names=class_names,
+        group=np.arange(len(molecules)),  # no two are the same molecule
+        part=np.array(part),
+        smiles=tuple(molecule.smiles for molecule in molecules),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,17 +165,17 @@ class AlcoholsConfig:
             raise ConfigError(f"sizes {first}-{last} leave none to hold out; give more")
 
 
-def parse_config(source: str) -> AlcoholsConfig:
-    """Read ``compounds:alcohols`` or ``compounds:alcohols:option=value,option=value``."""
-    _, _, rest = source.partition(":")
-    family, colon, options = rest.partition(":")
+def read_compounds(source: str) -> Graphs:
+    """Generate from text: ``compounds:alcohols``, ``compounds:alcohols:sizes=3-8,per_size=4,seed=1``."""
+    family, colon, options = source.partition(":")[2].partition(":")
     elsewhere = f"{source}: {family} belong to the paper's experiments and live in the lab: lab.families, in a clone"
     rule(family not in IN_THE_LAB, elsewhere)
     rule(family == "alcohols", f"{source}: no family is called {family!r}; there are alcohols")
     try:
-        return AlcoholsConfig(**parse_options(source, options if colon else None))
+        config = AlcoholsConfig(**parse_options(source, options if colon else None))
     except ConfigError as error:
         raise DataError(f"{source}: {error}") from None
+    return generate(config)
 
 
 def parse_options(source: str, options: str | None) -> dict[str, Any]:
@@ -70,17 +196,11 @@ def parse_options(source: str, options: str | None) -> dict[str, Any]:
     return given
 
 
-def read_compounds(source: str) -> Graphs:
-    """Generate from text: ``compounds:alcohols``, ``compounds:alcohols:sizes=3-8,per_size=4,seed=1``."""
-    return generate(parse_config(source))
-
-
 def generate(config: AlcoholsConfig) -> Graphs:
     """Alkanes and alcohols in turn, ascending in size, with class, critical structure and part. The test part has every
     fourth size of the training range and all beyond it; of ten molecules of a class in training sizes one validates."""
     first, last = config.sizes
-    n_sizes = last + 1 - first
-    n_small = min(max(round(SMALL * n_sizes), 1), n_sizes - 1)
+    n_small = min(max(round(SMALL * (last + 1 - first)), 1), last - first)
     molecules: list[Molecule] = []
     parts: list[int] = []
     counted = 0  # molecules of either class so far, in sizes that are trained on
@@ -98,9 +218,9 @@ def generate(config: AlcoholsConfig) -> Graphs:
     return to_graphs(molecules, parts, ("alkane", "alcohol"), hydrogens=True, seed=config.seed)
 
 
-def alkanes_and_alcohols(n_carbons: int, count: int, random: np.random.Generator) -> Pairs:
+def alkanes_and_alcohols(n_carbons: int, count: int, random: np.random.Generator) -> list[tuple[Molecule, Molecule]]:
     """One alkane and one alcohol on each of ``count`` skeletons or all there are; first the chain, OH at its end."""
-    pairs: Pairs = []
+    pairs: list[tuple[Molecule, Molecule]] = []
     carbons, formula = "C" * n_carbons, f"C{n_carbons}" if n_carbons > 1 else "C"
     for number, bonds in enumerate(_skeletons(n_carbons, count, random), start=1):
         tree = build_tree(n_carbons, bonds)
