@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from os.path import realpath
 from pathlib import Path
 from typing import Any
 
@@ -60,7 +61,7 @@ def check_table(path: Path, data: str) -> None:
     check_format(path)
     if not path.parent.exists():
         raise DataError(f"{path.parent}: no such folder; make it, or name another file to write")
-    if Path(data).is_dir() and Path(data).resolve() in path.resolve().parents:
+    if Path(data).is_dir() and Path(realpath(data)) in Path(realpath(path)).parents:
         raise DataError(f"{path}: is in the folder of the data to be read; name another file to write")
 
 
@@ -70,8 +71,10 @@ def check_out(options: Options) -> None:
 
     if getattr(options, "out", None) is None:
         return
-    out = options.out.resolve()
+    out = Path(realpath(options.out))
     for place in (out, *out.parents):
+        if place.is_symlink():
+            raise DataError(f"{options.out}: leads through a link that leads back to itself")
         is_run = all((place / name).is_file() for name in ("config.json", "model.safetensors"))
         kind = "store" if is_store(place) else "run folder" if is_run else None
         own = {"train": "run folder", "prepare": "store"}.get(options.command) if place == out else None

@@ -11,6 +11,7 @@ from functools import cache
 from glob import glob
 from itertools import chain, groupby
 from operator import itemgetter
+from os.path import realpath
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -122,7 +123,7 @@ class ShardWork:
         if self.highest and out / HIGHEST in targets:
             raise DataError(f"{targets[out / HIGHEST]}: its file would be called {HIGHEST}, as that of all shards is")
         check_is_no_file(out)
-        if any(shard.parent.resolve() == out.resolve() for shard in shards):
+        if any(realpath(shard.parent) == realpath(out) for shard in shards):
             raise DataError(f"{out}: holds the shards to be read; write to another folder")
         missing = {target for target, shard in targets.items() if not self._is_written(target, shard)}
         out.mkdir(exist_ok=True)

@@ -208,7 +208,7 @@ def _test(predictor: Model, collection: Collection, outputs: Tensor, table: Path
 
 def read_parts(folder: Path, about: Mapping[str, Any], data: str) -> dict[str, str]:
     """The part that every graph of a run was in, by name; none where DATA is not what the run was trained on."""
-    if Path(str(about.get("data"))).resolve() != Path(data).resolve() or not (folder / SPLIT).exists():
+    if os.path.realpath(str(about.get("data"))) != os.path.realpath(data) or not (folder / SPLIT).exists():
         return {}
     if about.get("split", own := digest_of_file(folder / SPLIT)) != own:
         raise RunError(f"{folder / SPLIT}: is damaged: its checksum differs; egocnn train writes it anew")

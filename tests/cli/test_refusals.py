@@ -217,6 +217,24 @@ def test_a_full_disk_is_told_by_the_folder_that_was_typed(
     )
 
 
+def test_a_full_device_is_told_by_its_name(run: Run, alcohol_run: Path) -> None:
+    check_refused(
+        run, "egocnn: /dev/full: No space left on device", "predict", alcohol_run, ALCOHOLS, "-o", "/dev/full"
+    )
+
+
+def test_links_that_lead_back_to_themselves_are_refused_wherever_they_are_named(
+    run: Run, alcohol_run: Path, tmp_path: Path
+) -> None:
+    loop = tmp_path / "loop.csv"
+    loop.symlink_to(loop)
+    wanted = "loop.csv: leads through a link that leads back to itself"
+    for words in (["predict", alcohol_run], ["explain", alcohol_run], ["train"], ["prepare"], ["crossval"]):
+        check_refused(run, wanted, *words, ALCOHOLS, "-o", loop)
+    check_refused(run, "run: leads through a link", "train", ALCOHOLS, "-o", loop / "run")
+    check_refused(run, "loop.csv/config.json: Too many levels of symbolic links", "serve", loop)
+
+
 def test_a_pipe_in_place_of_settings_splits_or_a_record_is_refused_and_not_waited_for(run: Run, tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
