@@ -134,10 +134,21 @@ def checked(graphs: "Graphs") -> "Graphs":
     rule(indptr[-1] == n_entries, f"indptr ends at {indptr[-1]} but there are {n_entries} adjacency entries")
     rule(indices.min(initial=0) >= 0 and indices.max(initial=-1) < n_nodes, "indices out of range")
     units = ((NODE_COLUMNS, n_nodes, "nodes"), (EDGE_COLUMNS, n_entries, "adjacency entries"))
-    for columns, size, unit in (*units, (GRAPH_COLUMNS, len(graphs), "graphs")):
+    units = (*units, (GRAPH_COLUMNS, len(graphs), "graphs"), (("node_names",), n_nodes, "nodes"))
+    tables = ("node_attr", "target") if graphs.targets else ("node_attr",)
+    for columns, size, unit in units:
         for name in columns:
             if (values := getattr(graphs, name)) is not None:
+                rule(values.ndim == 1 + (name in tables), f"{name} has shape {values.shape} for {size} {unit}")
                 rule(len(values) == size, f"{name} has {len(values)} entries for {size} {unit}")
+    for name in ("names", "smiles", *NAME_LISTS.values()):
+        texts = getattr(graphs, name) or ()
+        is_free = name in ("names", "smiles") or len(set(texts)) == len(texts)
+        rule(is_free, f"{name} has a text twice")
+        try:
+            "".join(texts).encode()
+        except (TypeError, UnicodeEncodeError) as error:
+            raise DataError(f"{name} must be texts that can be written as UTF-8 ({error})") from None
     rule(len(graphs.names) == len(graphs), f"{len(graphs.names)} names for {len(graphs)} graphs")
     rule(graphs.smiles is None or len(graphs.smiles) == len(graphs), "smiles must name every graph")
     for name in ("node_label", "edge_label"):
@@ -161,7 +172,6 @@ def checked(graphs: "Graphs") -> "Graphs":
         rule(((graphs.part >= 0) & (graphs.part < len(PARTS))).all(), f"part must be one of {', '.join(PARTS)}")
     rule(graphs.group is None or graphs.group.min(initial=0) >= 0, "group must not be negative")
     if graphs.node_attr is not None:
-        rule(graphs.node_attr.ndim == 2, "node_attr must be a table, one row per node")
         fits = bool((np.abs(graphs.node_attr) <= LARGEST).all())  # NaN does not
         rule(fits, f"node_attr must be finite numbers of at most {LARGEST:.2g}")
     if graphs.edge_weight is not None:
