@@ -74,8 +74,12 @@ def json_rows(path: Path) -> Iterator[tuple[int, dict[str, Any], GraphRecord | D
 def _parse_line(line: str) -> dict[str, Any]:
     try:
         value = json.loads(line, object_pairs_hook=_unique_keys, parse_constant=_refuse_constant)
+        if "\\u" in line:
+            json.dumps(value, ensure_ascii=False).encode()
     except RecursionError:
         raise DataError("nested too deeply for a graph") from None
+    except UnicodeEncodeError as error:  # half a surrogate pair, which JSON can spell
+        raise DataError(f"{short(error.object[error.start])} is not text that can be written as UTF-8") from None
     except ValueError as error:
         raise DataError(f"not JSON ({error})") from None
     if not isinstance(value, dict):
