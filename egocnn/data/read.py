@@ -244,6 +244,7 @@ def _items(source: Any) -> list[Any]:
         return [source]
     if not isinstance(source, Iterable) or isinstance(source, (bytes, dict)):
         raise DataError(f"{short(source)} is not a source of graphs; {ACCEPTED}")
+    rule(not isinstance(source, (set, frozenset)), "a set of graphs has no order; give a list")
     if isinstance(source, np.ndarray) and source.ndim != 1:
         raise DataError(f"an array of shape {source.shape} is not a source of graphs; give it one dimension")
     items = list(source)

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, RegressorMixin
 
 from egocnn.data.graphs import Graphs
+from egocnn.data.sources.text import listed, short
 from egocnn.errors import DataError
 from egocnn.interop import targets
 from egocnn.interop.estimator import Estimator
@@ -98,8 +99,11 @@ class EgoCNNClassifier(ClassifierMixin, Estimator):
             The share of graphs that are predicted rightly."""
         graphs, y = self._read(graphs), self._given(y)
         if y is not None:
-            right = self.predict(graphs) == targets.checked_targets(y, len(graphs))
-            return float(np.average(right, weights=sample_weight))
+            truth, known = targets.checked_targets(y, len(graphs)), self.classes_
+            if isinstance(truth[0], str) != isinstance(known[0], str):
+                names = f"y[0] is {short(truth.tolist()[0])} and the model's classes are {listed(map(str, known))}"
+                raise DataError(f"{names}; both must be texts or both numbers")
+            return float(np.average(self.predict(graphs) == truth, weights=sample_weight))
         if graphs.target is None or not graphs.is_classification or (graphs.target < 0).all():
             raise DataError("these graphs have no classes to compare with; pass y")
         if not set(graphs.class_names) & set(self._fitted.class_names):

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from egocnn.data.arrays import LARGEST
 from egocnn.data.sources.builder import is_missing
-from egocnn.data.sources.text import short
+from egocnn.data.sources.text import check_texts, short
 from egocnn.errors import DataError
 from egocnn.explain.structure import CriticalStructure
 
@@ -35,6 +36,7 @@ def checked_targets(y: Any, n_graphs: int) -> NDArray[Any]:
         kind = next((word for word, types in KINDS.items() if isinstance(item, types)), None)
         if kind is None:
             raise DataError(f"y[{i}] is {short(item)}; a target is a number, a text or a truth value")
+        check_texts(f"y[{i}]", [item] if kind == "a text" else ())
         first = first or kind
         if kind != first:
             raise DataError(f"y[{i}] is {kind} ({short(item)}) and y[0] {first}; all must be of one kind")
@@ -53,8 +55,10 @@ def encode_classes(y: NDArray[Any]) -> tuple[NDArray[Any], dict[str, Any]]:
 
 def encode_values(y: NDArray[Any]) -> NDArray[np.float64]:
     """(G) numbers to predict."""
-    if y.dtype.kind not in "biuf":
-        raise DataError(f"y[0] is {short(y[0])}, a text and not a value; use EgoCNNClassifier")
+    if isinstance(y[0], str):
+        raise DataError(f"y[0] is {short(str(y[0]))}, a text and not a value; use EgoCNNClassifier")
+    for i in np.flatnonzero(abs(y) > LARGEST)[:1].tolist():
+        raise DataError(f"y[{i}] is {short(y[i])}; at most {LARGEST:.2g} is allowed: rescale them")
     return y.astype(np.float64)
 
 
