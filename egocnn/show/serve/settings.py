@@ -97,11 +97,13 @@ def rings(smiles: str) -> int:
     return len(CLOSURE.findall(BRACKETS.sub("", smiles))) // 2
 
 
-def check_rings(lines: Sequence[str]) -> None:
-    """Refuse a SMILES that closes more rings than are read."""
+def check_lines(lines: Sequence[str]) -> None:
+    """Refuse what is more than a line, and a SMILES that closes more rings than are read."""
     for number, line in enumerate(lines, 1):
+        place = f"line {number}: " if len(lines) > 1 else ""
+        if len(line.splitlines()) > 1:
+            raise DataError(f"{place}several lines in one text; give a list with a text for every molecule")
         if (count := rings((line.split(maxsplit=1) or [""])[0])) > MOST_RINGS:
-            place = f"line {number}: " if len(lines) > 1 else ""
             raise DataError(f"{place}a SMILES that closes {count} rings; {MOST_RINGS} are read at most")
 
 
@@ -112,5 +114,5 @@ def typed_lines(text: str) -> list[str]:
         raise DataError(f"{len(lines)} molecules; a report takes 1 to {MOST_GRAPHS}, one a line, or a file")
     if (longest := max(map(len, lines))) > MOST_CHARACTERS:
         raise DataError(f"a line of {longest} characters; {MOST_CHARACTERS} are read at most")
-    check_rings(lines)
+    check_lines(lines)
     return lines
