@@ -254,7 +254,7 @@ def finished_metrics(folder: Path, expected: str) -> dict[str, Any] | None:
 def digests(folder: Path, metrics: Mapping[str, Any]) -> dict[str, str]:
     """Checksums of metrics and history.csv beside this model, but for the seconds: no two runs take as many."""
     plain = {name: value for name, value in metrics.items() if name not in (DIGESTS, "seconds")}
-    rows = regular(folder / "history.csv").read_text(encoding="utf-8").splitlines()
+    rows = regular(folder / "history.csv").read_text(encoding="utf-8", errors="replace").splitlines()
     model, bare = digest_of_file(folder / MODEL), {"rows": [row.rpartition(",")[0] for row in rows]}
     return {"metrics.json": digest_of_plain({**plain, MODEL: model}), "history.csv": digest_of_plain(bare)}
 

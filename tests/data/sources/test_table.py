@@ -116,4 +116,6 @@ def test_a_line_without_an_end_is_refused_before_it_fills_the_memory(
     monkeypatch.setattr(text, "MOST_OF_LINE", 1000)
     for name, start in (("m.csv.gz", "a\n"), ("m.smi.gz", ""), ("m.sdf.gz", "")):
         packed = gzip.compress(f"{start}{'x' * 100_000}".encode())
-        assert refusal(rows_of, tmp_path, packed, name).endswith("has more than 1000 characters, the most that are read")
+        assert refusal(rows_of, tmp_path, packed, name).endswith(
+            "has more than 1000 characters, the most that are read"
+        )
