@@ -125,7 +125,8 @@ class Graphs(FlatGraphs):
             if name in ARRAYS and values is not None:
                 columns[name] = _numbers(name, values)
             elif values is not None:
-                rule(np.iterable(values), f"{name} must be a list, got {short(values)}")
+                if not np.iterable(values):
+                    raise DataError(f"{name} must be a list, got {short(values)}")
                 columns[name] = np.array(list(values), object) if name == "node_names" else tuple(values)
         for what, _, kind in given:
             if (values := columns[f"edge_{what}"]) is not None:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
+from os.path import expanduser
 from pathlib import Path
 from typing import Any
 
@@ -121,10 +122,7 @@ def _read_named(given: str | Path, config: ReadConfig) -> Graphs:
     if source.startswith("compounds:"):
         return read_compounds(source)
     rule(source, f"an empty text is not a source of graphs; {ACCEPTED}")
-    try:
-        path = Path(source).expanduser()
-    except RuntimeError:  # the home of an unknown user
-        path = Path(source)
+    path = Path(expanduser(source))  # noqa: PTH111 — unlike pathlib's, it lets ~somebody pass
     try:
         if path.is_dir():
             return _read_folder(path, config)

@@ -65,10 +65,6 @@ class PowerLaw:
         """(U) logarithm of the share that each degree has in the tail"""
         return np.asarray(-self.exponent * np.log(degree) - np.log(zeta(self.exponent, self.start)))
 
-    def share_from(self, degree: Ints) -> Floats:
-        """(U) share of the tail with this degree or a larger one"""
-        return np.asarray(zeta(self.exponent, degree) / zeta(self.exponent, self.start))
-
 
 def fit_power_law(counts: Counts) -> PowerLaw | None:
     """The nearest power law; None where no tail has nodes enough and two degrees."""

@@ -7,6 +7,7 @@ import numpy as np
 
 from egocnn.data.arrays import LARGEST, Bools, Floats, Ints, bits, mix
 from egocnn.errors import DataError
+from egocnn.errors import rule as rule
 
 if TYPE_CHECKING:
     from egocnn.data.graphs import Graphs
@@ -114,12 +115,6 @@ def take_columns(graphs: "Graphs", *, nodes: Any, entries: Any, chosen: Any = No
     return {n: None if (v := getattr(graphs, n)) is None else v[where] for names, where in units for n in names}
 
 
-def rule(holds: object, message: str) -> None:
-    """Refuse data that breaks a rule."""
-    if not holds:
-        raise DataError(message)
-
-
 def checked(graphs: "Graphs") -> "Graphs":
     """The same, once kinds, lengths, ranges and symmetry have been checked by what the fields of Graphs say."""
     node_ptr, indptr, indices = graphs.node_ptr, graphs.indptr, graphs.indices
@@ -133,18 +128,18 @@ def checked(graphs: "Graphs") -> "Graphs":
     rule(len(indptr) == n_nodes + 1, f"indptr has {len(indptr)} entries for {n_nodes} nodes")
     rule(indptr[-1] == n_entries, f"indptr ends at {indptr[-1]} but there are {n_entries} adjacency entries")
     rule(indices.min(initial=0) >= 0 and indices.max(initial=-1) < n_nodes, "indices out of range")
-    units = ((NODE_COLUMNS, n_nodes, "nodes"), (EDGE_COLUMNS, n_entries, "adjacency entries"))
-    units = (*units, (GRAPH_COLUMNS, len(graphs), "graphs"), (("node_names",), n_nodes, "nodes"))
+    units = (((*NODE_COLUMNS, "node_names"), n_nodes, "nodes"), (EDGE_COLUMNS, n_entries, "adjacency entries"))
     tables = ("node_attr", "target") if graphs.targets else ("node_attr",)
-    for columns, size, unit in units:
+    for columns, size, unit in (*units, (GRAPH_COLUMNS, len(graphs), "graphs")):
         for name in columns:
             if (values := getattr(graphs, name)) is not None:
                 rule(values.ndim == 1 + (name in tables), f"{name} has shape {values.shape} for {size} {unit}")
                 rule(len(values) == size, f"{name} has {len(values)} entries for {size} {unit}")
-    for name in ("names", "smiles", *NAME_LISTS.values()):
-        texts = getattr(graphs, name) or ()
-        is_free = name in ("names", "smiles") or len(set(texts)) == len(texts)
-        rule(is_free, f"{name} has a text twice")
+    several = {name: getattr(graphs, name) for name in ("names", "smiles", "node_names", *NAME_LISTS.values())}
+    several["targets"] = [text for one, names in graphs.targets for text in (one, *names)]
+    for name, given in several.items():
+        texts = () if given is None else given
+        rule(name not in NAME_LISTS.values() or len(set(texts)) == len(texts), f"{name} has a text twice")
         try:
             "".join(texts).encode()
         except (TypeError, UnicodeEncodeError) as error:

@@ -9,7 +9,7 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 
 from egocnn.data.graphs import Graphs
 from egocnn.data.sources.text import listed, short
-from egocnn.errors import DataError
+from egocnn.errors import DataError, rule
 from egocnn.interop import targets
 from egocnn.interop.estimator import Estimator
 from egocnn.model import Model
@@ -53,8 +53,7 @@ class EgoCNNClassifier(ClassifierMixin, Estimator):
     def _with_targets(self, graphs: Graphs, y: NDArray[Any] | None) -> tuple[Graphs, dict[str, Any]]:
         if y is None and any(names for _, names in graphs.targets):
             return graphs, {}
-        if y is None and not graphs.class_names:
-            raise DataError("these graphs have no classes; pass y, or use EgoCNNRegressor")
+        rule(y is not None or graphs.class_names, "these graphs have no classes; pass y, or use EgoCNNRegressor")
         if y is None:
             return graphs, {"classes": list(graphs.class_names)}
         codes, about = targets.encode_classes(y)
@@ -100,9 +99,8 @@ class EgoCNNClassifier(ClassifierMixin, Estimator):
         graphs, y = self._read(graphs), self._given(y)
         if y is not None:
             truth, known = targets.checked_targets(y, len(graphs)), self.classes_
-            if isinstance(truth[0], str) != isinstance(known[0], str):
-                names = f"y[0] is {short(truth.tolist()[0])} and the model's classes are {listed(map(str, known))}"
-                raise DataError(f"{names}; both must be texts or both numbers")
+            names = f"y[0] is {short(truth.tolist()[0])} and the model's classes are {listed(map(str, known))}"
+            rule(isinstance(truth[0], str) == isinstance(known[0], str), f"{names}; both must be texts or both numbers")
             return float(np.average(self.predict(graphs) == truth, weights=sample_weight))
         if graphs.target is None or not graphs.is_classification or (graphs.target < 0).all():
             raise DataError("these graphs have no classes to compare with; pass y")

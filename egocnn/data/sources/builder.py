@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from egocnn.config import IF_THERE, ReadConfig, Task, split_names
 from egocnn.data.arrays import LARGEST, Ints
 from egocnn.data.schema import PARTS, rule
-from egocnn.data.sources.text import check_texts, listed, one_line, short
+from egocnn.data.sources.text import listed, one_line, short
 from egocnn.errors import DataError, MissingColumnError
 
 MOST_INVALID = 0.05  # share of the rows of a file that may be left out without being asked
@@ -28,9 +28,7 @@ PART_WORDS = {"training": "train", "valid": "validation", "val": "validation", "
 MOST_CLASSES = 20  # more distinct whole numbers than this are taken for values to predict
 NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?|[+-]?(nan|inf|infinity)", re.ASCII | re.IGNORECASE)
 INTEGER = re.compile(r"[+-]?\d{1,300}", re.ASCII)
-BOUND = re.compile(
-    rf"(>|<|>=|<=|≥|≤|~)\s*({NUMBER.pattern})", re.ASCII | re.IGNORECASE
-)  # what assays say beyond their range
+BOUND = re.compile(rf"(>|<|>=|<=|≥|≤|~)\s*({NUMBER.pattern})", re.ASCII | re.IGNORECASE)  # beyond an assay's range
 
 log = logging.getLogger("egocnn")
 
@@ -109,9 +107,6 @@ class GraphFields:
             columns["group"] = np.array(self.groups, np.int64) if group is None else encode_groups(self._texts(group))
         if self.smiles and all(isinstance(text, str) for text in self.smiles):
             columns["smiles"] = tuple(self.smiles)
-        for kind in ("names", "smiles", "class_names"):
-            check_texts(self.where, columns.get(kind, ()))
-        check_texts(self.where, [text for one, names in columns.get("targets", ()) for text in (one, *names)])
         return columns
 
     def _encoded(self, target: str, *, several: bool) -> tuple[NDArray[Any] | None, tuple[str, ...]]:

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -50,8 +50,7 @@ def text_lines(path: Path) -> Iterator[str]:
             if not text.isascii() and (escaped := ESCAPED.search(text)):
                 byte = f"0x{ord(escaped[0]) - 0xDC00:02x}"
                 raise DataError(f"{place}: byte {byte} is not UTF-8 text; save the file as UTF-8")
-            if "\0" in text:
-                raise DataError(f"{place}: holds a NUL byte; this is not a text file")
+            rule("\0" not in text, f"{place}: holds a NUL byte; this is not a text file")
             yield text
 
 
@@ -84,11 +83,9 @@ def table_rows(path: Path) -> Iterator[dict[str, Any]]:
                 yield from batch.to_pylist()
     elif suffix in (".sdf", ".smi"):
         rows = (_sdf_rows if suffix == ".sdf" else _smi_rows)(text_lines(path))
-        first = next(rows, None)
-        if first is None:
-            raise DataError(f"{path.name}: no molecules in it")
-        yield first
-        yield from rows
+        first = list(islice(rows, 1))
+        rule(first, f"{path.name}: no molecules in it")
+        yield from chain(first, rows)
     else:
         yield from _csv_rows(path, by_tabs=suffix in (".tsv", ".tab"))
 
@@ -179,12 +176,3 @@ def listed(names: Iterable[str], most: int = 12) -> str:
     shown = [name if name.isprintable() and 0 < len(name) <= 60 else short(name) for name in names[:most]]
     more = len(names) - most
     return ", ".join(shown) + (f" and {more} more" if more > 0 else "")
-
-
-def check_texts(where: str, texts: Iterable[str]) -> None:
-    """Refuse text that cannot be written as UTF-8: half a surrogate pair, which JSON can spell."""
-    for text in texts:
-        try:
-            text.encode()
-        except UnicodeEncodeError:
-            raise DataError(f"{where}: {short(text)} is not text that can be written as UTF-8") from None

@@ -17,7 +17,7 @@ from egocnn.data.sources.smiles import from_smiles
 from egocnn.data.sources.text import short
 from egocnn.encode.encoder import Encoder, TargetScale
 from egocnn.encode.familiar import check_familiar
-from egocnn.errors import DataError
+from egocnn.errors import DataError, rule
 from egocnn.explain import explain
 from egocnn.explain.structure import CriticalStructure, wording
 from egocnn.model import Model
@@ -116,8 +116,7 @@ class ServedModel:
     def _checked(self, graphs: Graphs) -> Graphs:
         counts = (len(graphs), settings.MOST_GRAPHS, "graphs"), (graphs.n_nodes, settings.MOST_NODES, "nodes")
         for count, most, what in (*counts, (graphs.n_edges, settings.MOST_EDGES, "edges")):
-            if count > most:
-                raise DataError(f"{count} {what}; {most} are explained at a time, and egocnn explain takes more")
+            rule(count <= most, f"{count} {what}; {most} are explained at a time, and egocnn explain takes more")
         return check_familiar(self.predictor.encoder, graphs, warn=False)  # each answer names what was not known
 
     def answer(self, jobs: Sequence[ExplainJob], data: bytes = b"") -> Iterator[tuple[ExplainJob, Any]]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from egocnn.config import check_fields
-from egocnn.errors import ConfigError, DataError
+from egocnn.errors import ConfigError, DataError, rule
 
 MOST_GRAPHS = 200  # Graphs in one request; more are a matter for ``egocnn explain``.
 MOST_NODES = 20_000  # Nodes of all graphs in one request.
@@ -101,8 +101,7 @@ def check_lines(lines: Sequence[str]) -> None:
     """Refuse what is more than a line, and a SMILES that closes more rings than are read."""
     for number, line in enumerate(lines, 1):
         place = f"line {number}: " if len(lines) > 1 else ""
-        if len(line.splitlines()) > 1:
-            raise DataError(f"{place}several lines in one text; give a list with a text for every molecule")
+        rule(len(line.splitlines()) < 2, f"{place}several lines in one text; give a list, a text for every molecule")
         if (count := rings((line.split(maxsplit=1) or [""])[0])) > MOST_RINGS:
             raise DataError(f"{place}a SMILES that closes {count} rings; {MOST_RINGS} are read at most")
 
