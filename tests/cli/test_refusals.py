@@ -230,11 +230,12 @@ def test_a_full_disk_is_told_by_the_folder_that_was_typed(
 def test_data_that_are_nowhere_are_refused_by_what_reads_many_files(
     data: str, wanted: str, run: Run, alcohol_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write_table(tmp_path)
-    monkeypatch.chdir(tmp_path)
+    (tmp_path / "here").mkdir()
+    write_table(tmp_path / "here")
+    monkeypatch.chdir(tmp_path / "here")
     check_refused(run, wanted, "predict", alcohol_run, data, "-o", tmp_path / "p.csv")
     check_refused(run, wanted, "explain", alcohol_run, data, "-o", tmp_path / "report")
-    assert names_in(tmp_path) == ["molecules.csv"]
+    assert names_in(tmp_path) == ["here"]
 
 
 def test_a_full_device_is_told_by_its_name(run: Run, alcohol_run: Path) -> None:
