@@ -79,6 +79,8 @@ def table_rows(path: Path) -> Iterator[dict[str, Any]]:
     suffix = suffix_of(path)
     if suffix == ".parquet":
         with reading(path), arrow().parquet.ParquetFile(path) as file:
+            twice = [name for name, times in Counter(file.schema_arrow.names).items() if times > 1]
+            rule(not twice, f"{path.name}: two columns are called {listed(twice)}")
             for batch in file.iter_batches(AT_ONCE):
                 yield from batch.to_pylist()
     elif suffix in (".sdf", ".smi"):

@@ -119,3 +119,10 @@ def test_a_line_without_an_end_is_refused_before_it_fills_the_memory(
         assert refusal(rows_of, tmp_path, packed, name).endswith(
             "has more than 1000 characters, the most that are read"
         )
+
+
+def test_two_columns_of_one_name_are_refused_in_parquet_as_in_text(tmp_path: Path) -> None:
+    parquet, pa = pytest.importorskip("pyarrow.parquet"), pytest.importorskip("pyarrow")
+    parquet.write_table(pa.table([["C"], ["1"], ["2"]], names=["smiles", "y", "y"]), tmp_path / "m.parquet")
+    with pytest.raises(DataError, match=r"^m\.parquet: two columns are called y$"):
+        list(table_rows(tmp_path / "m.parquet"))
