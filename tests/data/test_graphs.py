@@ -58,7 +58,6 @@ def test_an_edge_given_twice_with_different_values_is_an_error_that_names_both_r
         ({"names": [5]}, "names must be texts"),
         ({"edge_weight": [[1], [2]]}, r"edge_weight has shape \(4, 1\)"),
         ({"node_names": ["a"]}, "node_names has 1 entries for 3 nodes"),
-        ({"node_label": [0, 0, 1], "node_label_names": ["C", "C"]}, "node_label_names has a text twice"),
     ],
 )
 def test_columns_that_do_not_fit_or_hold_no_numbers_are_refused(changes: dict[str, Any], message: str) -> None:

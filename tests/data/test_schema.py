@@ -60,7 +60,6 @@ BROKEN: list[tuple[Changes, str]] = [
     (lambda _: {"node_names": np.array(["a"], object)}, "node_names has 1 entries for 8 nodes"),
     (lambda _: {"names": ("a", "b", 5)}, "names must be texts that can be written as UTF-8 .*item 2.* int found"),
     (lambda _: {"smiles": ("C", "N", "\ud800")}, "smiles must be texts that can be written as UTF-8"),
-    (lambda _: {"class_names": ("a", "a")}, "class_names has a text twice"),
     (lambda _: {"node_attr": np.full((8, 1), np.nan)}, "node_attr must be finite"),
     (lambda _: {"target": np.array([0, 1])}, "target has 2 entries for 3 graphs"),
     (lambda _: {"target": np.array([0, 1, 2])}, "target names a class that does not exist"),
