@@ -15,6 +15,12 @@ class DataError(EgoCNNError):
     """Input that breaks a rule; the message names the file, the line, the value and the rule."""
 
 
+def rule(holds: object, message: str) -> None:
+    """Refuse data that breaks a rule."""
+    if not holds:
+        raise DataError(message)
+
+
 class MissingColumnError(DataError):
     """A column or field that was asked for by name is not there."""
 

@@ -29,7 +29,8 @@ def replacing(path: Path) -> Iterator[Path]:
     what it points to is replaced. What is there and is no file, a pipe or /dev/null, is yielded itself: the rename
     would put a file in the place of the device."""
     if path.exists() and not path.is_file():
-        yield path
+        with telling(path, path):
+            yield path
         return
     path = Path(os.path.realpath(path))
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -112,9 +113,8 @@ def scratch(path: Path, folder: Path | None = None) -> Iterator[tuple[int, Path]
     """A new file beside the path, or a folder that errors call ``folder``, with a lock on it, gone in the end."""
     handle, temporary = _locked_scratch(path, folder)
     try:
-        yield handle, temporary
-    except OSError as error:
-        raise told_of(folder or path, temporary, error) from None
+        with telling(folder or path, temporary):
+            yield handle, temporary
     finally:
         remove(temporary)
         os.close(handle)
@@ -152,13 +152,17 @@ def is_still_at(path: Path, handle: int) -> bool:
         return False
 
 
-def told_of(path: Path, temporary: Path, error: OSError) -> OSError:
-    """The error with the place that the user knows in place of the temporary one."""
-    place = Path(os.path.realpath(str(error.filename)))  # an inner writer has followed all links
-    is_ours = error.filename is not None and place.is_relative_to(os.path.realpath(temporary))
-    if is_ours or (error.filename is None and error.errno in FULL):
-        return OSError(error.errno, error.strerror, str(path))
-    return error
+@contextmanager
+def telling(path: Path, temporary: Path) -> Iterator[None]:
+    """Errors tell of the place that the user knows in place of the temporary one."""
+    try:
+        yield
+    except OSError as error:
+        place = Path(os.path.realpath(str(error.filename)))  # an inner writer has followed all links
+        is_ours = error.filename is not None and place.is_relative_to(os.path.realpath(temporary))
+        if is_ours or (error.filename is None and error.errno in FULL):
+            raise OSError(error.errno, error.strerror, str(path)) from None
+        raise
 
 
 def remove(path: Path) -> None:

@@ -32,7 +32,7 @@ from egocnn.encode.blocks import HUGE, batch_in_blocks
 from egocnn.encode.colours import COUNTED_ROUNDS
 from egocnn.encode.degrees import NAMES, PROFILE
 from egocnn.encode.encoder import Encoder
-from egocnn.errors import ConfigError, DataError, EgoCNNError, RunError
+from egocnn.errors import ConfigError, DataError, EgoCNNError, RunError, rule
 from egocnn.files import check_is_no_file, digest_of_file, digest_of_plain, regular, replacing, to_json
 from egocnn.nn.device import choose_device
 from egocnn.nn.model import EgoCNN, Output, alone
@@ -163,14 +163,12 @@ class Model:
 
     def probabilities(self, graphs: Graphs, *, device: str = "auto") -> NDArray[np.float64]:
         """(G, C), calibrated, each row summing to 1"""
-        if not self.class_names:
-            raise DataError("this model predicts a value, not a class; it has no probabilities")
+        rule(self.class_names, "this model predicts a value, not a class; it has no probabilities")
         return self.predictions(graphs, device=device)
 
     def values(self, graphs: Graphs, *, device: str = "auto") -> NDArray[np.float64]:
         """(G) predictions of a regressor, in the unit of its target"""
-        if self.class_names:
-            raise DataError("this model predicts a class, not a value")
+        rule(not self.class_names, "this model predicts a class, not a value")
         return self.predictions(graphs, device=device)
 
     def predictions(self, graphs: Graphs, *, device: str = "auto") -> NDArray[np.float64]:

@@ -39,12 +39,14 @@ def check_outputs(path: Path, number: int) -> None:
 
 def outputs(texts: tuple[str, ...], *, with_molecule: bool) -> Iterator[tuple[str, str]]:
     """Everything that egocnn draws or writes as a page, with its kind."""
-    name, label, other, bond, class_name, caption, title = texts
-    graph = _graph((label, other), (bond,), name, class_name)
+    class_name, caption = texts[4:6]
+    # neither readers nor Graphs let half a surrogate pair pass; captions and words need not come from there
+    name, label, other, bond, known, heading, title = map(_whole, texts)
+    graph = _graph((label, other), (bond,), name, known)
     importance = np.array([1.0, -0.5, 0.25]), np.array([0.5, -1.0])
     words = (class_name, other)
     yield "network svg", draw(graph, *importance, caption=caption, words=words)
-    molecule = _molecule(name, class_name)
+    molecule = _molecule(name, known)
     if with_molecule:
         yield "molecule svg", draw(molecule, *importance, caption=caption, words=words)
     structures = [
@@ -66,12 +68,14 @@ def outputs(texts: tuple[str, ...], *, with_molecule: bool) -> Iterator[tuple[st
     ]
     if with_molecule:
         yield "notebook html", Structures(structures)._repr_html_()
-    # no reader lets half a surrogate pair pass, and titles rely on that
-    label, class_name, caption, title = (text.encode("utf-8", "replace").decode() for text in (label, *texts[4:]))
-    summary = summarise(structures, model=name, data=other, class_names=(class_name, "x"), title=title)
+    summary = summarise(structures, model=name, data=other, class_names=(known, "x"), title=title)
     yield "report html", page(encode(structures, summary))
-    pattern = _pattern(_graph((label, "C"), ("bond",), caption, class_name), class_name, caption)
+    pattern = _pattern(_graph((label, "C"), ("bond",), heading, known), known, heading)
     yield "patterns html", patterns_page([pattern], [draw_pattern(pattern)], title)
+
+
+def _whole(text: str) -> str:
+    return text.encode("utf-8", "replace").decode()
 
 
 def _graph(labels: tuple[str, str], bonds: tuple[str, ...], name: str, class_name: str) -> Graph:

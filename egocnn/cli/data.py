@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, fields
 from functools import partial
+from os.path import realpath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -99,7 +100,7 @@ def answer_shards(options: Options, model: Model, shards: list[Path], settings: 
     about = {"command": options.command, "model": model_digest(options.run_folder)}
     about["settings"] = {**said, "part": part, **settings}
     jobs = options.jobs or (None if options.ray else cpu_count())
-    answer = Answer(folder=options.run_folder.resolve(), device=options.device, **how)
+    answer = Answer(folder=Path(realpath(options.run_folder)), device=options.device, **how)
     read: dict[str, Any] = {"usual": usual_settings(model), "said": said, "part": part}
     work = ShardWork(answer=answer, about=about, **read, jobs=jobs, ray=options.ray)
     manifest = work.over(shards, options.out, options.shard, remarks(options))

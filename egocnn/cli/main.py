@@ -14,7 +14,7 @@ from egocnn.cli.options import from_options, spell_out
 from egocnn.cli.output import check_out, print_remark
 from egocnn.cli.settings import loaded_settings
 from egocnn.config import ALL, ModelConfig, ReadConfig
-from egocnn.errors import ConfigError, EgoCNNError
+from egocnn.errors import EgoCNNError
 from egocnn.train.engines.distributed.world import only_for_train
 
 
@@ -22,18 +22,15 @@ def main(words: Sequence[str] | None = None) -> int:
     """Run one command; the exit code: 0 done, 2 refused with one line on stderr, 130 stopped by Ctrl-C."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # names may be in any script, terminals may not
-    words = spell_out(sys.argv[1:] if words is None else words, ModelConfig)
+    options = argparse.Namespace(debug=False)
     try:
+        words = spell_out(sys.argv[1:] if words is None else words, ModelConfig)
         options = build_parser(words).parse_args(words)
-    except ConfigError as error:  # a command of the lab, where there is none
-        print_remark(f"egocnn: {error}")
-        return 2
-    logging.basicConfig(format="%(message)s", stream=sys.stderr)  # the library's remarks go to stderr, plainly
-    level = logging.ERROR if options.quiet else logging.WARNING if options.json else logging.INFO
-    logging.getLogger("egocnn").setLevel(level)
-    if getattr(options, "offline", False):
-        os.environ["EGOCNN_OFFLINE"] = "1"  # for worker processes, too
-    try:
+        logging.basicConfig(format="%(message)s", stream=sys.stderr)  # the library's remarks go to stderr, plainly
+        level = logging.ERROR if options.quiet else logging.WARNING if options.json else logging.INFO
+        logging.getLogger("egocnn").setLevel(level)
+        if getattr(options, "offline", False):
+            os.environ["EGOCNN_OFFLINE"] = "1"  # for worker processes, too
         if options.command != "train":
             only_for_train(options.command)
         check_out(options)
@@ -42,7 +39,10 @@ def main(words: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader of our output has gone: not our error
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except KeyboardInterrupt as stop:
-        print_remark(f"egocnn: {stop.args[0] if stop.args else 'stopped'}")
+        for text in stop.args:
+            print_remark(f"egocnn: {text}")
+        if not stop.args:  # perhaps in the midst of an import, which cannot be begun again
+            print("egocnn: stopped", file=sys.stderr)
         return 130
     except Exception as error:
         reason = _one_line(error)

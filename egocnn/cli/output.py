@@ -3,11 +3,12 @@
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from os.path import realpath
 from pathlib import Path
 from typing import Any
 
 from egocnn.cli.options import Options
-from egocnn.errors import DataError
+from egocnn.errors import DataError, rule
 
 
 def print_result(options: Options, plain: Any, lines: Iterable[str]) -> None:
@@ -46,8 +47,7 @@ def check_file(path: Path, data: str) -> None:
 
     if path.exists() and Path(data).exists() and path.samefile(data):
         raise DataError(f"{path}: is the data to be read; name another file to write")
-    if path.is_dir():
-        raise DataError(f"{path}: is a folder; name the file to write")
+    rule(not path.is_dir(), f"{path}: is a folder; name the file to write")
     check_is_no_file(path.parent)
     check_writable(path)
 
@@ -58,9 +58,8 @@ def check_table(path: Path, data: str) -> None:
 
     check_file(path, data)
     check_format(path)
-    if not path.parent.exists():
-        raise DataError(f"{path.parent}: no such folder; make it, or name another file to write")
-    if Path(data).is_dir() and Path(data).resolve() in path.resolve().parents:
+    rule(path.parent.exists(), f"{path.parent}: no such folder; make it, or name another file to write")
+    if Path(data).is_dir() and Path(realpath(data)) in Path(realpath(path)).parents:
         raise DataError(f"{path}: is in the folder of the data to be read; name another file to write")
 
 
@@ -70,10 +69,10 @@ def check_out(options: Options) -> None:
 
     if getattr(options, "out", None) is None:
         return
-    out = options.out.resolve()
+    out = Path(realpath(options.out))
     for place in (out, *out.parents):
+        rule(not place.is_symlink(), f"{options.out}: leads through a link that leads back to itself")
         is_run = all((place / name).is_file() for name in ("config.json", "model.safetensors"))
         kind = "store" if is_store(place) else "run folder" if is_run else None
         own = {"train": "run folder", "prepare": "store"}.get(options.command) if place == out else None
-        if kind not in (None, own):
-            raise DataError(f"{place}: is a {kind}; write to another folder")
+        rule(kind in (None, own), f"{place}: is a {kind}; write to another folder")

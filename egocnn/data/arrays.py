@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from egocnn.errors import DataError, DuplicateEdgeError
+from egocnn.errors import DataError, DuplicateEdgeError, rule
 
 Ints: TypeAlias = NDArray[np.integer[Any]]
 Floats: TypeAlias = NDArray[np.floating[Any]]
@@ -98,8 +98,7 @@ def build_adjacency(edges: Ints, n_nodes: int) -> tuple[Ints, Ints, Ints]:
     """Edges (E, 2) -> indptr (N + 1), indices (M), and the edge that each entry comes from (M)."""
     if edges.size and (edges.min() < 0 or edges.max() >= n_nodes):
         raise DataError(f"an edge names node {edges.min() if edges.min() < 0 else edges.max()} of {n_nodes}")
-    if n_nodes >= 2**31:
-        raise DataError(f"{n_nodes} nodes; a collection holds fewer than 2^31")
+    rule(n_nodes < 2**31, f"{n_nodes} nodes; a collection holds fewer than 2^31")
     edges = edges.astype(np.int32, copy=False)
     key: Ints = np.minimum(edges[:, 0], edges[:, 1]).astype(np.int64)  # one number per edge, ascending like (low, high)
     key *= n_nodes  # in place: tens of millions of edges are touched more slowly than they are computed

@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 from egocnn.data.arrays import Ints
 from egocnn.data.schema import PARTS, rule
 from egocnn.data.sources.text import optional
-from egocnn.errors import DataError
 
 if TYPE_CHECKING:
     from egocnn.data.graphs import Graphs
@@ -47,8 +46,7 @@ def choose_part(collection: Chosen, where: object, part: str = "", limit: int | 
 
 def graphs_of_part(column: Ints | None, part: str) -> Ints:
     """The numbers of the graphs in one part of the split that the data brings; ``column``: (G) the part of each."""
-    if column is None:
-        raise DataError("these graphs bring no split of their own")
+    rule(column is not None, "these graphs bring no split of their own")
     rule(part in PARTS, f"no part is called {part!r}; there are {', '.join(PARTS)}")
     return np.flatnonzero(column == PARTS.index(part))
 

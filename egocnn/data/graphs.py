@@ -23,7 +23,7 @@ from egocnn.data.arrays import Bools, Floats, Ints, build_adjacency, check_dupli
 from egocnn.data.collection import fill_parts, graphs_of_part, scaffold_groups, split_off
 from egocnn.data.schema import ARRAYS, DRAWN, EDGE_COLUMNS, NAME_LISTS, NODE_COLUMNS, FlatGraphs, Names, checked, rule
 from egocnn.data.schema import Graph as Graph
-from egocnn.data.sources.text import short
+from egocnn.data.sources.text import listed, short
 from egocnn.data.subgraphs import choose_graphs, join, renamed, single
 from egocnn.errors import DataError
 from egocnn.files import regular, replacing
@@ -116,28 +116,32 @@ class Graphs(FlatGraphs):
         rule((counts >= 0).all(), f"a graph cannot have {counts.min(initial=0)} nodes")
         node_ptr = pointers(counts)
         indptr, indices, source = build_adjacency(edges, int(node_ptr[-1]))
-        more = sorted(columns.keys() - {field.name for field in fields(cls)})
+        more = sorted(columns.keys() - ({field.name for field in fields(cls)} - {"node_ptr", "indptr", "indices"}))
         rule(not more, f"a collection of graphs has no {', '.join(more)}")
         given = (("label", edge_label, np.int32), ("weight", edge_weight, np.float32), ("truth", edge_truth, np.bool_))
         columns |= {f"edge_{what}": values for what, values, _ in given}
+        columns["names"] = map(str, range(len(counts))) if names is None else names
         for name, values in columns.items():
-            if values is not None and not isinstance(values, tuple):
-                columns[name] = _numbers(name, values) if name in ARRAYS else tuple(values)
+            if name in ARRAYS and values is not None:
+                columns[name] = _numbers(name, values)
+            elif values is not None:
+                if not np.iterable(values):
+                    raise DataError(f"{name} must be a list, got {short(values)}")
+                columns[name] = np.array(list(values), object) if name == "node_names" else tuple(values)
         for what, _, kind in given:
             if (values := columns[f"edge_{what}"]) is not None:
                 rule(len(values) == len(edges), f"{len(values)} edge {what}s for {len(edges)} edges")
                 check_duplicates_agree(edges, values, f"{what}s")
                 columns[f"edge_{what}"] = values.astype(kind)[source]
-        names = tuple(map(str, range(len(counts))) if names is None else names)
-        return checked(cls(node_ptr=node_ptr, indptr=indptr, indices=indices, names=names, **columns))
+        return checked(cls(node_ptr=node_ptr, indptr=indptr, indices=indices, **columns))
 
     def validate(self) -> None:
         """Raise :class:`DataError` unless all arrays fit together; cheap next to reading them."""
         checked(self)
 
     def __repr__(self) -> str:
-        kind = f", classes {', '.join(self.class_names)}" if self.class_names else ""
-        kind = f", targets {', '.join(self.target_names)}" if self.targets else kind
+        kind = f", classes {listed(self.class_names)}" if self.class_names else ""
+        kind = f", targets {listed(self.target_names)}" if self.targets else kind
         return f"Graphs({len(self)} graphs, {self.n_nodes} nodes, {self.n_edges} edges{kind})"
 
     @property

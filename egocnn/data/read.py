@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
+from os.path import expanduser
 from pathlib import Path
 from typing import Any
 
@@ -124,10 +125,7 @@ def _read_named(given: str | Path, config: ReadConfig) -> Graphs:
     if source.startswith("compounds:"):
         return read_compounds(source)
     rule(source, f"an empty text is not a source of graphs; {ACCEPTED}")
-    try:
-        path = Path(source).expanduser()
-    except RuntimeError:  # the home of an unknown user
-        path = Path(source)
+    path = Path(expanduser(source))  # noqa: PTH111 — unlike pathlib's, it lets ~somebody pass
     try:
         if path.is_dir():
             return _read_folder(path, config)
@@ -247,6 +245,7 @@ def _items(source: Any) -> list[Any]:
         return [source]
     if not isinstance(source, Iterable) or isinstance(source, (bytes, dict)):
         raise DataError(f"{short(source)} is not a source of graphs; {ACCEPTED}")
+    rule(not isinstance(source, (set, frozenset)), "a set of graphs has no order; give a list")
     if isinstance(source, np.ndarray) and source.ndim != 1:
         raise DataError(f"an array of shape {source.shape} is not a source of graphs; give it one dimension")
     items = list(source)

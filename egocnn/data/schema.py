@@ -7,6 +7,7 @@ import numpy as np
 
 from egocnn.data.arrays import LARGEST, Bools, Floats, Ints, bits, mix
 from egocnn.errors import DataError
+from egocnn.errors import rule as rule
 
 if TYPE_CHECKING:
     from egocnn.data.graphs import Graphs
@@ -114,12 +115,6 @@ def take_columns(graphs: "Graphs", *, nodes: Any, entries: Any, chosen: Any = No
     return {n: None if (v := getattr(graphs, n)) is None else v[where] for names, where in units for n in names}
 
 
-def rule(holds: object, message: str) -> None:
-    """Refuse data that breaks a rule."""
-    if not holds:
-        raise DataError(message)
-
-
 def checked(graphs: "Graphs") -> "Graphs":
     """The same, once kinds, lengths, ranges and symmetry have been checked by what the fields of Graphs say."""
     node_ptr, indptr, indices = graphs.node_ptr, graphs.indptr, graphs.indices
@@ -133,11 +128,21 @@ def checked(graphs: "Graphs") -> "Graphs":
     rule(len(indptr) == n_nodes + 1, f"indptr has {len(indptr)} entries for {n_nodes} nodes")
     rule(indptr[-1] == n_entries, f"indptr ends at {indptr[-1]} but there are {n_entries} adjacency entries")
     rule(indices.min(initial=0) >= 0 and indices.max(initial=-1) < n_nodes, "indices out of range")
-    units = ((NODE_COLUMNS, n_nodes, "nodes"), (EDGE_COLUMNS, n_entries, "adjacency entries"))
+    units = (((*NODE_COLUMNS, "node_names"), n_nodes, "nodes"), (EDGE_COLUMNS, n_entries, "adjacency entries"))
+    tables = ("node_attr", "target") if graphs.targets else ("node_attr",)
     for columns, size, unit in (*units, (GRAPH_COLUMNS, len(graphs), "graphs")):
         for name in columns:
             if (values := getattr(graphs, name)) is not None:
+                rule(values.ndim == 1 + (name in tables), f"{name} has shape {values.shape} for {size} {unit}")
                 rule(len(values) == size, f"{name} has {len(values)} entries for {size} {unit}")
+    several = {name: getattr(graphs, name) for name in ("names", "smiles", "node_names", *NAME_LISTS.values())}
+    several["targets"] = [text for one, names in graphs.targets for text in (one, *names)]
+    for name, given in several.items():
+        texts = () if given is None else given
+        try:
+            "".join(texts).encode()
+        except (TypeError, UnicodeEncodeError) as error:
+            raise DataError(f"{name} must be texts that can be written as UTF-8 ({error})") from None
     rule(len(graphs.names) == len(graphs), f"{len(graphs.names)} names for {len(graphs)} graphs")
     rule(graphs.smiles is None or len(graphs.smiles) == len(graphs), "smiles must name every graph")
     for name in ("node_label", "edge_label"):
@@ -161,7 +166,6 @@ def checked(graphs: "Graphs") -> "Graphs":
         rule(((graphs.part >= 0) & (graphs.part < len(PARTS))).all(), f"part must be one of {', '.join(PARTS)}")
     rule(graphs.group is None or graphs.group.min(initial=0) >= 0, "group must not be negative")
     if graphs.node_attr is not None:
-        rule(graphs.node_attr.ndim == 2, "node_attr must be a table, one row per node")
         fits = bool((np.abs(graphs.node_attr) <= LARGEST).all())  # NaN does not
         rule(fits, f"node_attr must be finite numbers of at most {LARGEST:.2g}")
     if graphs.edge_weight is not None:

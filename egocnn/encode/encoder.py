@@ -21,7 +21,7 @@ from egocnn.encode.patches import find_patches
 from egocnn.encode.ranking import Ranking
 from egocnn.encode.survey import ColourCounts, Moments
 from egocnn.encode.words import Words, columns, first_words, further_words, heads, told_apart
-from egocnn.errors import DataError
+from egocnn.errors import DataError, rule
 from egocnn.nn.embed import PatchShape
 
 FAR = "too far from those that were trained on to be computed with"
@@ -218,8 +218,7 @@ class Encoder:
 
 def check_nodes(graphs: int, nodes: int) -> None:
     """Refuse graphs without any node."""
-    if nodes == 0:
-        raise DataError(f"{graphs} training graphs have no nodes at all; there is nothing to learn from")
+    rule(nodes, f"{graphs} training graphs have no nodes at all; there is nothing to learn from")
 
 
 def _target_scale(target: NDArray[Any] | None) -> tuple[float, float]:

@@ -18,7 +18,7 @@ from egocnn.config import ExplainConfig, ModelConfig, ReadConfig, TrainConfig, f
 from egocnn.data.graphs import Graphs
 from egocnn.data.read import read, targets_inside, with_named_targets
 from egocnn.encode.familiar import check_familiar
-from egocnn.errors import DataError
+from egocnn.errors import rule
 from egocnn.explain import AttentionHead, explain, fit_attention, load_attention, save_attention
 from egocnn.explain.patterns.compare import Comparison, compare
 from egocnn.explain.structure.several import Structures
@@ -274,8 +274,7 @@ class Estimator(BaseEstimator):
             DataError: the folder holds a model of the other kind."""
         loaded = Model.load(folder, embed=embed, embed_width=embed_width)
         kind, name = ("class", "EgoCNNClassifier") if loaded.predicts_classes else ("value", "EgoCNNRegressor")
-        if kind != cls._kind:
-            raise DataError(f"{folder}: this model predicts a {kind}; load it as {name}, or with egocnn.load")
+        rule(kind == cls._kind, f"{folder}: this model predicts a {kind}; load it as {name}, or with egocnn.load")
         trained = {name: value for name, value in loaded.about.get("train", {}).items() if name != "device"}
         model = cls(**asdict(loaded.config), **trained, embed=embed, embed_width=embed_width)
         model.model_ = loaded

@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, RegressorMixin
 
 from egocnn.data.graphs import Graphs
-from egocnn.errors import DataError
+from egocnn.data.sources.text import listed, short
+from egocnn.errors import DataError, rule
 from egocnn.interop import targets
 from egocnn.interop.estimator import Estimator
 from egocnn.model import Model
@@ -52,8 +53,7 @@ class EgoCNNClassifier(ClassifierMixin, Estimator):
     def _with_targets(self, graphs: Graphs, y: NDArray[Any] | None) -> tuple[Graphs, dict[str, Any]]:
         if y is None and any(names for _, names in graphs.targets):
             return graphs, {}
-        if y is None and not graphs.class_names:
-            raise DataError("these graphs have no classes; pass y, or use EgoCNNRegressor")
+        rule(y is not None or graphs.class_names, "these graphs have no classes; pass y, or use EgoCNNRegressor")
         if y is None:
             return graphs, {"classes": list(graphs.class_names)}
         codes, about = targets.encode_classes(y)
@@ -98,8 +98,10 @@ class EgoCNNClassifier(ClassifierMixin, Estimator):
             The share of graphs that are predicted rightly."""
         graphs, y = self._read(graphs), self._given(y)
         if y is not None:
-            right = self.predict(graphs) == targets.checked_targets(y, len(graphs))
-            return float(np.average(right, weights=sample_weight))
+            truth, known = targets.checked_targets(y, len(graphs)), self.classes_
+            names = f"y[0] is {short(truth.tolist()[0])} and the model's classes are {listed(map(str, known))}"
+            rule(isinstance(truth[0], str) == isinstance(known[0], str), f"{names}; both must be texts or both numbers")
+            return float(np.average(self.predict(graphs) == truth, weights=sample_weight))
         if graphs.target is None or not graphs.is_classification or (graphs.target < 0).all():
             raise DataError("these graphs have no classes to compare with; pass y")
         if not set(graphs.class_names) & set(self._fitted.class_names):

@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from egocnn.data.arrays import LARGEST
 from egocnn.data.sources.builder import is_missing
 from egocnn.data.sources.text import short
-from egocnn.errors import DataError
+from egocnn.errors import DataError, rule
 from egocnn.explain.structure import CriticalStructure
 
 KINDS = {"a truth value": (bool, np.bool_), "a number": (int, float, np.integer, np.floating), "a text": (str,)}
@@ -23,8 +24,7 @@ def checked_targets(y: Any, n_graphs: int) -> NDArray[Any]:
         shape = np.shape(y)
     except ValueError:  # rows of different lengths
         raise DataError(f"y must hold one target for each of {n_graphs} graphs, got {short(y)}") from None
-    if shape != (n_graphs,):
-        raise DataError(f"y has shape {shape} for {n_graphs} graphs")
+    rule(shape == (n_graphs,), f"y has shape {shape} for {n_graphs} graphs")
     items = y.tolist() if hasattr(y, "tolist") else list(y)
     first = ""
     for i, item in enumerate(items):
@@ -53,8 +53,9 @@ def encode_classes(y: NDArray[Any]) -> tuple[NDArray[Any], dict[str, Any]]:
 
 def encode_values(y: NDArray[Any]) -> NDArray[np.float64]:
     """(G) numbers to predict."""
-    if y.dtype.kind not in "biuf":
-        raise DataError(f"y[0] is {short(y[0])}, a text and not a value; use EgoCNNClassifier")
+    rule(not isinstance(y[0], str), f"y[0] is {short(str(y[0]))}, a text and not a value; use EgoCNNClassifier")
+    for i in np.flatnonzero(abs(y) > LARGEST)[:1].tolist():
+        raise DataError(f"y[{i}] is {short(y[i])}; at most {LARGEST:.2g} is allowed: rescale them")
     return y.astype(np.float64)
 
 

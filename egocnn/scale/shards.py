@@ -11,6 +11,7 @@ from functools import cache
 from glob import glob
 from itertools import chain, groupby
 from operator import itemgetter
+from os.path import expanduser, realpath
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -19,7 +20,7 @@ from egocnn.config import ExplainConfig
 from egocnn.data.rows import ROW_SUFFIXES, Row, RowFile, RowPortion, RowReader
 from egocnn.data.sources.text import arrow, reading, suffix_of
 from egocnn.data.store import is_store
-from egocnn.errors import DataError
+from egocnn.errors import DataError, rule
 from egocnn.files import check_is_no_file, digest_of_file, digest_of_plain, finite_json, regular, write_json
 from egocnn.model import MODEL, Model
 from egocnn.nn.device import choose_device
@@ -38,16 +39,15 @@ load = cache(Model.load)
 
 def find_shards(data: str) -> list[Path] | None:
     """The files that a folder holds or a pattern matches, in order; None where DATA is neither."""
-    path, is_pattern = Path(data).expanduser(), any(sign in data for sign in "*?[")
-    if path.is_dir() and not is_store(path) and not any(path.glob("*_A.txt")):
+    path, is_pattern = Path(expanduser(data)), any(sign in data for sign in "*?[")  # noqa: PTH111 — as read has it
+    if data and path.is_dir() and not is_store(path) and not any(path.glob("*_A.txt")):
         found = list(path.iterdir())
     elif is_pattern and not path.exists():
         found = list(map(Path, glob(str(path))))  # noqa: PTH207 — pathlib's takes no absolute pattern
     else:
         return None
     shards = sorted(regular(file) for file in found if suffix_of(file) in ROW_SUFFIXES and not file.is_dir())
-    if not shards and is_pattern and suffix_of(path) in ROW_SUFFIXES:
-        raise DataError(f"{data}: no file matches")
+    rule(shards or not is_pattern or suffix_of(path) not in ROW_SUFFIXES, f"{data}: no file matches")
     return shards or None
 
 
@@ -122,7 +122,7 @@ class ShardWork:
         if self.highest and out / HIGHEST in targets:
             raise DataError(f"{targets[out / HIGHEST]}: its file would be called {HIGHEST}, as that of all shards is")
         check_is_no_file(out)
-        if any(shard.parent.resolve() == out.resolve() for shard in shards):
+        if any(realpath(shard.parent) == realpath(out) for shard in shards):
             raise DataError(f"{out}: holds the shards to be read; write to another folder")
         missing = {target for target, shard in targets.items() if not self._is_written(target, shard)}
         out.mkdir(exist_ok=True)
@@ -213,8 +213,7 @@ class ShardWork:
                 elif table.num_rows:
                     write(table)
             write(best)  # without a row where all are written
-            if _state(shard) != state:
-                raise DataError(f"{shard}: has changed while it was read; call again when nobody writes to it")
+            rule(_state(shard) == state, f"{shard}: has changed while it was read; call again when nobody writes to it")
             counts = {"rows": rows, "failed": failed, "seconds": round(time.perf_counter() - started, 3)}
             footer[NOTE] = finite_json({"about": digest_of_plain(self.about), **state, "output": target.name, **counts})
 

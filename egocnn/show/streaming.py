@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -18,6 +19,7 @@ from egocnn.data.read import Source, read, stream_source
 from egocnn.data.rows import RowPortion
 from egocnn.data.schema import DRAWN
 from egocnn.data.sources.builder import NUMBER
+from egocnn.data.sources.text import listed
 from egocnn.data.store import Store, Stored, is_store, write_store
 from egocnn.data.store.manifest import Manifest
 from egocnn.data.store.write import check_place
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from egocnn.explain.structure import CriticalStructure
     from egocnn.model import Model
 
+log = logging.getLogger("egocnn")
 Report = Callable[[int], None]  # Called with how many graphs are done.
 ON_PAGE = 1000
 """Critical structures of a store that are shown on the page of a report; the file beside it holds them all."""
@@ -221,8 +224,11 @@ def predict_to_file(
     for name, own in kept.items():
         if own:
             predicted, truth = map(np.concatenate, zip(*own, strict=True))
+            classes = predictor.of_target(name or None).class_names
+            if classes and (truth < 0).all():
+                log.warning("no class of these graphs is one of the model's (%s): all count as missed", listed(classes))
             scores[name] |= scores_of(predicted, truth)
-            if classes := (predictor.of_target(name) if name else predictor).class_names:
+            if classes:
                 result[f"{name}.recall" if name else "recall"] = recalls(predicted, truth, classes)
     return result | together(scores)
 

@@ -208,7 +208,7 @@ def _test(predictor: Model, collection: Collection, outputs: Tensor, table: Path
 
 def read_parts(folder: Path, about: Mapping[str, Any], data: str) -> dict[str, str]:
     """The part that every graph of a run was in, by name; none where DATA is not what the run was trained on."""
-    if Path(str(about.get("data"))).resolve() != Path(data).resolve() or not (folder / SPLIT).exists():
+    if os.path.realpath(str(about.get("data"))) != os.path.realpath(data) or not (folder / SPLIT).exists():
         return {}
     if about.get("split", own := digest_of_file(folder / SPLIT)) != own:
         raise RunError(f"{folder / SPLIT}: is damaged: its checksum differs; egocnn train writes it anew")
@@ -254,7 +254,7 @@ def finished_metrics(folder: Path, expected: str) -> dict[str, Any] | None:
 def digests(folder: Path, metrics: Mapping[str, Any]) -> dict[str, str]:
     """Checksums of metrics and history.csv beside this model, but for the seconds: no two runs take as many."""
     plain = {name: value for name, value in metrics.items() if name not in (DIGESTS, "seconds")}
-    rows = regular(folder / "history.csv").read_text(encoding="utf-8").splitlines()
+    rows = regular(folder / "history.csv").read_text(encoding="utf-8", errors="replace").splitlines()
     model, bare = digest_of_file(folder / MODEL), {"rows": [row.rpartition(",")[0] for row in rows]}
     return {"metrics.json": digest_of_plain({**plain, MODEL: model}), "history.csv": digest_of_plain(bare)}
 

@@ -38,6 +38,8 @@ def check_free(folder: Path, *, resume: bool, overwrite: bool) -> None:
     if overwrite:
         if os.path.ismount(folder):
             raise RunError(f"{folder}: is the top of a disk, which no other folder can replace; name a folder in it")
+        if Path.cwd().is_relative_to(os.path.realpath(folder)):
+            raise RunError(f"{folder}: is the working folder, which cannot be replaced under your feet; go elsewhere")
         check_writable(growing_place(folder).parent)
 
 

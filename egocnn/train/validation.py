@@ -11,7 +11,7 @@ from egocnn.data.graphs import Graphs
 from egocnn.data.schema import PARTS
 from egocnn.data.sources.text import one_line, short
 from egocnn.encode.colours import looks
-from egocnn.errors import DataError
+from egocnn.errors import DataError, rule
 
 FEW_CLASSES = 5  # as many may each have a single graph
 
@@ -33,8 +33,7 @@ def part_numbers(graphs: Graphs, config: TrainConfig) -> tuple[Ints, Ints]:
     learned, validation = np.arange(len(graphs)), np.zeros(0, np.int64)
     if graphs.part is not None:
         learned, validation = (np.flatnonzero(graphs.part == PARTS.index(part)) for part in ("train", "validation"))
-        if len(learned) == 0:
-            raise DataError(f"no graph is marked {PARTS[0]!r} in the data's own split")
+        rule(len(learned), f"no graph is marked {PARTS[0]!r} in the data's own split")
         check_targets(graphs[learned])
     if len(validation):
         return learned, validation
@@ -62,8 +61,7 @@ def tell_look_alikes(graphs: Graphs, of: str = "") -> None:
 
 def check_targets(graphs: Graphs) -> None:
     """Raise unless there is something to learn: a target for every graph, and more than one of them."""
-    if len(graphs) < 2:
-        raise DataError(f"training needs at least 2 graphs, got {len(graphs)}")
+    rule(len(graphs) >= 2, f"training needs at least 2 graphs, got {len(graphs)}")
     if graphs.target is None:
         raise DataError("these graphs have no target to learn; name its column with --target")
     if (missing := _is_missing(graphs)).any():

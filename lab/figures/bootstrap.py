@@ -7,7 +7,7 @@ and from the degrees found below it, and fit a power law anew. They call a law p
 import numpy as np
 from scipy.special import zeta
 
-from egocnn.data.arrays import Ints
+from egocnn.data.arrays import Floats, Ints
 from egocnn.data.scalefree import Counts, PowerLaw, fit_power_law
 
 TABLE = 20_000  # degrees of the tail that are drawn exactly; beyond them a continuous law is as good
@@ -34,14 +34,18 @@ def draw_counts(counts: Counts, law: PowerLaw, random: np.random.Generator) -> C
     return Counts(degree[nodes > 0], nodes[nodes > 0])
 
 
+def share_from(law: PowerLaw, degree: Ints) -> Floats:
+    """(U) share of the tail with this degree or a larger one"""
+    return np.asarray(zeta(law.exponent, degree) / zeta(law.exponent, law.start))
+
+
 def draw_tail(law: PowerLaw, nodes: int, random: np.random.Generator) -> Ints:
     """(nodes) degrees that follow the law"""
-    degrees = np.arange(law.start, law.start + TABLE + 1)
-    share_from = zeta(law.exponent, degrees) / zeta(law.exponent, law.start)  # of each or a larger one, from 1 down
+    shares = share_from(law, np.arange(law.start, law.start + TABLE + 1))  # from 1 down
     above = random.random(nodes)  # the share of nodes with a larger degree
-    place = len(share_from) - 1 - np.searchsorted(share_from[::-1], above, side="left")
+    place = len(shares) - 1 - np.searchsorted(shares[::-1], above, side="left")
     degree = law.start + np.maximum(place, 0)
-    beyond = above <= share_from[-1]
-    scale = (share_from[-1] / np.maximum(above[beyond], np.finfo(float).tiny)) ** (1 / (law.exponent - 1))
+    beyond = above <= shares[-1]
+    scale = (shares[-1] / np.maximum(above[beyond], np.finfo(float).tiny)) ** (1 / (law.exponent - 1))
     degree[beyond] = np.minimum((law.start + TABLE - 0.5) * scale + 0.5, LARGEST_DEGREE)
     return degree

@@ -178,9 +178,19 @@ def test_new_data_may_lack_the_target_and_have_labels_and_classes_never_seen(
     result, found = predict(run, smiles_run, write_table(tmp_path, "smiles\nCCBr\nC#N\nOCC\n"), tmp_path)
     assert result.keys() == {"graphs", "failed", "file"}
     assert [(row["name"], row["true"]) for row in found] == [("1", ""), ("2", ""), ("3", "")]
-    result, found = predict(run, smiles_run, write_table(tmp_path, "smiles,label\nCOC,ether\nCCC,\n"), tmp_path)
-    assert result["accuracy"] == 0  # a class that the model does not know is missed
-    assert column(found, "true") == ["ether", ""]
+    result, found = predict(
+        run, smiles_run, write_table(tmp_path, "smiles,label\nCOC,ether\nCCC,\nCO,alcohol\n"), tmp_path
+    )
+    assert result["accuracy"] <= 0.5  # a class that the model does not know is missed
+    assert column(found, "true") == ["ether", "", "alcohol"]
+
+
+def test_graphs_of_other_classes_than_the_models_are_predicted_with_a_word_about_their_scores(
+    run: Run, smiles_run: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    result, _ = predict(run, smiles_run, write_table(tmp_path, "smiles,label\nCOC,0\nCCC,1\n"), tmp_path)
+    assert result["accuracy"] == 0
+    assert caplog.messages == ["no class of these graphs is one of the model's (alcohol, alkane): all count as missed"]
 
 
 def test_a_model_reads_new_data_as_it_was_trained(run: Run, tmp_path: Path) -> None:

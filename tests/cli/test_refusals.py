@@ -4,6 +4,8 @@ import errno
 import json
 import os
 import shutil
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NoReturn
@@ -217,6 +219,43 @@ def test_a_full_disk_is_told_by_the_folder_that_was_typed(
     )
 
 
+@pytest.mark.parametrize(
+    ("data", "wanted"),
+    [
+        ("~nobody-of-this-name/x.csv", "x.csv: no such file or folder"),
+        ("", "an empty text is not a source of graphs"),
+        ("[.csv", "[.csv: no file matches"),
+    ],
+)
+def test_data_that_are_nowhere_are_refused_by_what_reads_many_files(
+    data: str, wanted: str, run: Run, alcohol_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "here").mkdir()
+    write_table(tmp_path / "here")
+    monkeypatch.chdir(tmp_path / "here")
+    check_refused(run, wanted, "predict", alcohol_run, data, "-o", tmp_path / "p.csv")
+    check_refused(run, wanted, "explain", alcohol_run, data, "-o", tmp_path / "report")
+    assert names_in(tmp_path) == ["here"]
+
+
+def test_a_full_device_is_told_by_its_name(run: Run, alcohol_run: Path) -> None:
+    check_refused(
+        run, "egocnn: /dev/full: No space left on device", "predict", alcohol_run, ALCOHOLS, "-o", "/dev/full"
+    )
+
+
+def test_links_that_lead_back_to_themselves_are_refused_wherever_they_are_named(
+    run: Run, alcohol_run: Path, tmp_path: Path
+) -> None:
+    loop = tmp_path / "loop.csv"
+    loop.symlink_to(loop)
+    wanted = "loop.csv: leads through a link that leads back to itself"
+    for words in (["predict", alcohol_run], ["explain", alcohol_run], ["train"], ["prepare"], ["crossval"]):
+        check_refused(run, wanted, *words, ALCOHOLS, "-o", loop)
+    check_refused(run, "run: leads through a link", "train", ALCOHOLS, "-o", loop / "run")
+    check_refused(run, "loop.csv/config.json: Too many levels of symbolic links", "serve", loop)
+
+
 def test_a_pipe_in_place_of_settings_splits_or_a_record_is_refused_and_not_waited_for(run: Run, tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
@@ -232,3 +271,24 @@ def test_a_record_is_written_to_a_pipe_that_somebody_reads(run: Run, tmp_path: P
         told = threads.submit(pipe.read_text)
         printed(run, "crossval", ALCOHOLS, *SHORT, "--folds", "2", "-o", pipe, "--quiet")
         assert len(json.loads(told.result())["folds"]) == 2
+
+
+STOP_AT = """
+import sys
+from egocnn.cli import main
+
+class Stop:
+    def find_spec(self, name, *_):
+        if name == sys.argv[1]:
+            raise KeyboardInterrupt
+
+sys.meta_path.insert(0, Stop())
+sys.exit(main(["predict", "run", "data.csv"]))
+"""
+
+
+@pytest.mark.parametrize("module", ["numpy", "egocnn.cli.commands.predict"])
+def test_to_be_stopped_while_a_library_is_loaded_is_one_line(module: str) -> None:
+    """Once when the command is looked for, and once when it needs what cannot be loaded a second time."""
+    done = subprocess.run([sys.executable, "-c", STOP_AT, module], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "egocnn: stopped\n")

@@ -53,6 +53,11 @@ def test_an_edge_given_twice_with_different_values_is_an_error_that_names_both_r
         ({"edges": [[0.5, 1]]}, "a list of whole numbers, and edges pairs of them"),
         ({"node_counts": 2}, "node_counts must be a list of whole numbers"),
         ({"colour": [1]}, "a collection of graphs has no colour"),
+        ({"indptr": [1]}, "a collection of graphs has no indptr"),
+        ({"names": 5}, "names must be a list, got 5"),
+        ({"names": [5]}, "names must be texts"),
+        ({"edge_weight": [[1], [2]]}, r"edge_weight has shape \(4, 1\)"),
+        ({"node_names": ["a"]}, "node_names has 1 entries for 3 nodes"),
     ],
 )
 def test_columns_that_do_not_fit_or_hold_no_numbers_are_refused(changes: dict[str, Any], message: str) -> None:
@@ -71,6 +76,9 @@ def test_a_collection_cannot_be_changed_in_place() -> None:
 def test_a_collection_says_what_it_holds() -> None:
     assert repr(molecules()) == "Graphs(3 graphs, 8 nodes, 6 edges, classes no, yes)"
     assert repr(one_graph(2, [(0, 1)])) == "Graphs(1 graphs, 2 nodes, 1 edges)"
+    many = ("\x1b[2J", *(f"c{n}" for n in range(99)))
+    assert repr(molecules().replace(class_names=many)).endswith("c9, c10 and 88 more)")
+    assert "classes '\\x1b[2J', c0, " in repr(molecules().replace(class_names=many))
 
 
 def test_a_collection_may_be_empty_and_names_default_to_numbers() -> None:
@@ -306,3 +314,4 @@ def test_lists_serve_as_arrays() -> None:
     graphs = Graphs.from_edges(node_counts=[2], edges=[[0, 1]], edge_label=[0], edge_label_names=["e"], **columns)
     assert (graphs[0].node_label, graphs[0].edge_label, graphs[0].target) == (("a", "b"), ("e",), "x")
     assert Graphs.from_edges(node_counts=[1], edges=[], edge_weight=[]).n_edges == 0
+    assert Graphs.from_edges(node_counts=[2], edges=[], node_names=["a", "b"])[:1][0].node_names == ("a", "b")

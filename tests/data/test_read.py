@@ -137,6 +137,7 @@ def test_a_data_set_is_read_by_its_name() -> None:
         (None, "None is not a source of graphs"),
         (b"bytes", "b'bytes' is not a source of graphs"),
         ([], "no graphs are given"),
+        ({"CCO", "CCN"}, "a set of graphs has no order; give a list"),
         ([1, 2.0], "a sequence of float, int is not a source of graphs"),
         ([None, "CCO"], "item 0 is None and item 1 a SMILES; all must be of one kind"),
         ([EDGE, 3], "item 1 is 3 and item 0 data with an edge_index; all must be of one kind"),

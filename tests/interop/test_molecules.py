@@ -342,7 +342,7 @@ def test_values_are_for_the_regressor_and_texts_for_the_classifier(fitted: EgoCN
         "y[1] is 0.25, which is a value and not a class; use EgoCNNRegressor"
     )
     assert refusal(EgoCNNRegressor(**SMALL).fit, SMILES, TARGETS["texts"]) == (
-        "y[0] is np.str_('alkane'), a text and not a value; use EgoCNNClassifier"
+        "y[0] is 'alkane', a text and not a value; use EgoCNNClassifier"
     )
     with pytest.raises(DataError, match="these graphs have no classes; pass y, or use EgoCNNRegressor"):
         EgoCNNClassifier(**SMALL).fit(SMILES)

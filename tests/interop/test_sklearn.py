@@ -149,6 +149,35 @@ def test_fitting_needs_targets_of_the_right_kind() -> None:
         EgoCNNRegressor(**SMALL).fit(trees())
 
 
+@pytest.mark.parametrize(
+    ("y", "message"),
+    [
+        ([10**400, 1], r"y\[0\] is 1000.*; at most 3.4e\+38 is allowed: rescale them"),
+        ([1, -1e39], r"y\[1\] is .*-1e\+39.*; at most 3.4e\+38 is allowed: rescale them"),
+        (["1", "2"], r"y\[0\] is '1', a text and not a value; use EgoCNNClassifier"),
+    ],
+)
+def test_what_cannot_be_a_value_is_refused_for_what_it_is(y: list[Any], message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        EgoCNNRegressor(**SMALL).fit(["CC", "CO"], y)
+
+
+def test_whole_numbers_of_more_than_64_bits_are_values() -> None:
+    values = [2**70, 2**71, 2**70, 2**71, 2**70, 2**71]
+    predicted = EgoCNNRegressor(**SMALL).fit(["C", "CO", "CC", "CCO", "CCC", "CCCO"], values).predict(["CCCC"])
+    assert 2**69 < predicted[0] < 2**72
+
+
+def test_classes_that_could_not_be_saved_are_refused() -> None:
+    with pytest.raises(DataError, match="class_names must be texts that can be written as UTF-8"):
+        EgoCNNClassifier(**SMALL).fit(["CC", "CO"], ["a", "\ud800"])
+
+
+def test_texts_are_not_scored_against_numbers(fitted: EgoCNNClassifier) -> None:
+    with pytest.raises(DataError, match=r"y\[0\] is 1 and the model's classes are no, yes; .* texts or both numbers"):
+        fitted.score(trees(), np.ones(24, int))
+
+
 def test_scores_need_a_truth(fitted: EgoCNNClassifier) -> None:
     for graphs in (trees().replace(target=None, class_names=()), trees().replace(target=np.full(24, -1)), oxygens()):
         with pytest.raises(DataError, match="these graphs have no classes to compare with; pass y"):

@@ -10,7 +10,7 @@ from egocnn.cli.lab import find_lab
 from egocnn.cli.options import Options, Parser, from_options
 from egocnn.cli.output import check_file, print_result, progress_and_log
 from egocnn.config import ModelConfig, TrainConfig
-from egocnn.errors import ConfigError, DataError
+from egocnn.errors import ConfigError, rule
 
 if TYPE_CHECKING:
     from egocnn.study.crossval import OtherModel
@@ -56,8 +56,7 @@ def crossval(options: Options) -> None:
     model, train = find_model(options), from_options(options, TrainConfig)
     protocol = chosen_protocol(options)
     against = None if options.against is None else read_record(options.against)
-    if options.against is not None and against is None:
-        raise DataError(f"{options.against}: no such file")
+    rule(options.against is None or against is not None, f"{options.against}: no such file")
     with progress_and_log(
         options, "cross-validating", protocol.folds * protocol.runs * protocol.restarts * train.networks * train.epochs
     ) as callbacks:

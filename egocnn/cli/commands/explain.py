@@ -13,7 +13,7 @@ from egocnn.cli.data import answer_shards, open_graphs
 from egocnn.cli.options import Options, Parser, from_options
 from egocnn.cli.output import print_remark, print_result
 from egocnn.config import ExplainConfig
-from egocnn.errors import ConfigError, DataError
+from egocnn.errors import ConfigError, rule
 
 if TYPE_CHECKING:
     from egocnn.data.collection import Collection
@@ -54,8 +54,7 @@ def explain(options: Options) -> None:
     if choice is not None:
         rows = (row for portion in graphs.portions() for row in prediction_rows(model, portion, device=options.device))
         graphs = graphs.choose(np.array(choice(rows), np.int64))
-        if not len(graphs):
-            raise DataError(f"{options.data}: no graph is chosen by --where {options.where}")
+        rule(len(graphs), f"{options.data}: no graph is chosen by --where {options.where}")
     structures = find_structures(options, model, graphs, run_folder=options.run_folder)
     shown = list(islice(structures, options.show))
     summary = write_explanations(

@@ -13,24 +13,22 @@ from numpy.typing import NDArray
 from egocnn.config import IF_THERE, ReadConfig, Task, split_names
 from egocnn.data.arrays import LARGEST, Ints
 from egocnn.data.schema import PARTS, rule
-from egocnn.data.sources.text import check_texts, listed, one_line, short
+from egocnn.data.sources.text import listed, one_line, short
 from egocnn.errors import DataError, MissingColumnError
 
 MOST_INVALID = 0.05  # share of the rows of a file that may be left out without being asked
 MOST_NUMBERS = 0.95  # a column with this share of numbers, or more, holds values to predict
-MISSING = ("", "na", "n/a", "nan", "null", "none", "-")  # how tables say that a value is not known
-ERRORS = ("#n/a", "#na", "#value!", "#div/0!", "#num!", "#ref!", "#name?", "#null!")  # of spreadsheets
-AMONG_NUMBERS = ("?", ".", "..", "--", "<na>", "n.a.", "nd", "n.d.", "n/d", *ERRORS)
-"""The same where all else in the column are numbers: spreadsheets, SAS, R, pandas and assays; elsewhere a class."""
+UNKNOWN = ("?", "<na>", "#n/a", "#na", "#value!", "#div/0!", "#num!", "#ref!", "#name?", "#null!")
+MISSING = ("", "na", "n/a", "nan", "null", "none", "-", *UNKNOWN)  # how tables say that a value is not known
+AMONG_NUMBERS = (".", "..", "--", "n.a.", "nd", "n.d.", "n/d", *UNKNOWN)
+"""The same where all else in the column are numbers: SAS, R and assays; elsewhere a class."""
 TARGET_FIELDS = ("target", "label", "class", "y")
 NAME_FIELDS = ("name", "id")
 PART_WORDS = {"training": "train", "valid": "validation", "val": "validation", "dev": "validation"}
 MOST_CLASSES = 20  # more distinct whole numbers than this are taken for values to predict
 NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?|[+-]?(nan|inf|infinity)", re.ASCII | re.IGNORECASE)
 INTEGER = re.compile(r"[+-]?\d{1,300}", re.ASCII)
-BOUND = re.compile(
-    rf"(>|<|>=|<=|≥|≤|~)\s*({NUMBER.pattern})", re.ASCII | re.IGNORECASE
-)  # what assays say beyond their range
+BOUND = re.compile(rf"(>|<|>=|<=|≥|≤|~)\s*({NUMBER.pattern})", re.ASCII | re.IGNORECASE)  # beyond an assay's range
 
 log = logging.getLogger("egocnn")
 
@@ -109,9 +107,6 @@ class GraphFields:
             columns["group"] = np.array(self.groups, np.int64) if group is None else encode_groups(self._texts(group))
         if self.smiles and all(isinstance(text, str) for text in self.smiles):
             columns["smiles"] = tuple(self.smiles)
-        for kind in ("names", "smiles", "class_names"):
-            check_texts(self.where, columns.get(kind, ()))
-        check_texts(self.where, [text for one, names in columns.get("targets", ()) for text in (one, *names)])
         return columns
 
     def _encoded(self, target: str, *, several: bool) -> tuple[NDArray[Any] | None, tuple[str, ...]]:
@@ -186,12 +181,12 @@ def encode_targets(
 ) -> tuple[NDArray[Any] | None, tuple[str, ...]]:
     """Texts -> (class numbers, class names), or (real values, ()); without a single value (None, ()).
 
-    None, empty texts, NA, N/A, NaN, null, none and - are missing: class -1, value NaN; among numbers also what
-    AMONG_NUMBERS lists. ``task="auto"`` reads classes where more than one text in twenty is not a number, where all are
-    whole and only two differ, and where all are whole with at most 20 different ones and fewer than half as many as
-    there are graphs; anything else is to be predicted as a number. Numbers that are equal name one class, however they
-    are written; classes are sorted by number where all are numbers, else by name. ``places`` says where each value
-    stands, for error messages."""
+    None and what MISSING lists are missing: class -1, value NaN; among numbers also what AMONG_NUMBERS lists.
+    ``task="auto"`` reads classes where more than one text in twenty is not a number, where all are whole and only two
+    differ, and where all are whole with at most 20 different ones and fewer than half as many as there are graphs;
+    anything else is to be predicted as a number. Numbers that are equal name one class, however they are written;
+    classes are sorted by number where all are numbers, else by name. ``places`` says where each value stands, for error
+    messages."""
     texts = known_texts(values, missing)
     known = [text for text in texts if text is not None]
     if not known:

@@ -73,13 +73,16 @@ def json_rows(path: Path) -> Iterator[tuple[int, dict[str, Any], GraphRecord | D
 
 def _parse_line(line: str) -> dict[str, Any]:
     try:
-        value = json.loads(line, object_pairs_hook=_unique_keys, parse_constant=_refuse_constant)
+        value: dict[str, Any] = json.loads(line, object_pairs_hook=_unique_keys, parse_constant=_refuse_constant)
+        if "\\u" in line:
+            json.dumps(value, ensure_ascii=False).encode()
     except RecursionError:
         raise DataError("nested too deeply for a graph") from None
+    except UnicodeEncodeError as error:  # half a surrogate pair, which JSON can spell
+        raise DataError(f"{short(error.object[error.start])} is not text that can be written as UTF-8") from None
     except ValueError as error:
         raise DataError(f"not JSON ({error})") from None
-    if not isinstance(value, dict):
-        raise DataError("a line must be one JSON object, {...}")
+    rule(isinstance(value, dict), "a line must be one JSON object, {...}")
     return value
 
 
@@ -117,8 +120,7 @@ def _parse_graph(value: Mapping[str, Any], place: str) -> GraphRecord:
 def _parse_nodes(nodes: Any) -> tuple[int, list[str | None] | None, list[list[float]] | None]:
     """The field ``nodes`` -> how many, their labels, their attributes."""
     if _is_whole(nodes):
-        if not 1 <= nodes <= MOST_NODES:
-            raise DataError(f"nodes must be 1 to {MOST_NODES}, got {short(nodes)}")
+        rule(1 <= nodes <= MOST_NODES, f"nodes must be 1 to {MOST_NODES}, got {short(nodes)}")
         return nodes, None, None
     if not isinstance(nodes, list):
         raise DataError(f"nodes must be a number or a list, got {short(nodes)}")
@@ -155,15 +157,13 @@ def _parse_edges(edges: Any, n_nodes: int) -> tuple[Ints, list[str | None] | Non
 def _edge_columns(edges: list[Any]) -> dict[str, Sequence[Any]]:
     """Edges, all lists or all objects, all with the same fields -> one sequence per field."""
     kind = type(edges[0])
-    if kind not in (list, dict):
-        raise DataError(f"edge {short(edges[0])} must be a list or an object")
+    rule(kind in (list, dict), f"edge {short(edges[0])} must be a list or an object")
     length = len(edges[0])
     for edge in edges:
         if type(edge) is not kind or len(edge) != length:
             raise DataError(f"edge {short(edge)} is not written as edge 0 is; labels and weights are for all or none")
     if kind is list:
-        if not 2 <= length <= 3:
-            raise DataError(f"edge {short(edges[0])} must be [source, target] or [source, target, label]")
+        rule(2 <= length <= 3, f"edge {short(edges[0])} must be [source, target] or [source, target, label]")
         return {key: [edge[i] for edge in edges] for i, key in enumerate(EDGE_KEYS[:length])}
     for edge in edges:
         _check_keys(edge, EDGE_KEYS, f"edge {short(edge)}")
@@ -173,8 +173,7 @@ def _edge_columns(edges: list[Any]) -> dict[str, Sequence[Any]]:
 
 
 def _check_keys(value: Any, known: Sequence[str], what: str) -> None:
-    if not isinstance(value, dict):
-        raise DataError(f"{what} must be an object with {', '.join(known)}, got {short(value)}")
+    rule(isinstance(value, dict), f"{what} must be an object with {', '.join(known)}, got {short(value)}")
     for key in value:
         if key not in known:
             raise DataError(f"{what} has a field {short(key)}; there may be {', '.join(known)}")

@@ -22,7 +22,7 @@ from egocnn.data.graphs import Graphs
 from egocnn.data.schema import Names, rule
 from egocnn.data.sources.builder import GraphFields, choose_field
 from egocnn.data.sources.records import GraphRecord, collect
-from egocnn.data.sources.text import check_texts, listed, one_line, optional, reading, reason, short
+from egocnn.data.sources.text import listed, one_line, optional, reading, reason, short
 from egocnn.errors import DataError
 
 ATTRIBUTE_FIELDS = ("attr", "x")
@@ -52,11 +52,10 @@ def _collect(found: Sequence[tuple[Any, str, str]], config: ReadConfig, where: s
         choose = "--node-label, --node-attributes, --edge-label and --edge-weight choose"
         log.warning("%s: %s (%s)", one_line(where), read, choose)
     names = [[str(node) for node in graph.nodes] for graph, _, _ in found]
-    check_texts(where, chain(*names))
     has_names = any(own != [str(n) for n in range(len(own))] for own in names)
     is_unique = all(len(set(own)) == len(own) for own in names)  # 1 and "1" are two nodes to networkx
     own = np.array(list(chain(*names)), object) if has_names and is_unique else None
-    return replace(graphs, used=used, left_out=left_out, node_names=own)
+    return graphs.replace(used=used, left_out=left_out, node_names=own)
 
 
 def _chosen(graphs: Sequence[Any], config: ReadConfig, where: str) -> tuple[ReadConfig, Names, Names]:
@@ -224,6 +223,7 @@ def _read_gexf(data: bytes, nx: Any) -> Any:
 def _check_nodes(graph: Any, element: ElementTree.Element) -> None:
     """networkx makes up the nodes that only an edge names, and merges those of one name: both are mistakes."""
     declared = [node.get("id") for node in element.iter() if str(node.tag).rpartition("}")[2] == "node"]
+    rule(None not in declared, "a node has no id")
     known = Counter(declared)
     for node in graph.nodes:
         if str(node) not in known:

@@ -12,7 +12,6 @@ from egocnn.data.arrays import LARGEST, Floats, Ints, pointers
 from egocnn.data.graphs import Graphs
 from egocnn.data.schema import rule
 from egocnn.data.sources.builder import GraphFields, encode_labels
-from egocnn.data.sources.text import check_texts
 from egocnn.errors import DataError, DuplicateEdgeError
 
 MOST_NODES = 10_000_000  # a few bytes can claim any number of nodes; this many in one graph are believed
@@ -52,9 +51,7 @@ def assemble(records: Sequence[GraphRecord], where: str, **columns: Any) -> Grap
             if name.endswith("truth"):
                 columns[name] = np.array(values, bool)
             else:
-                columns[name], names = encode_labels(values)
-                check_texts(where, names)
-                columns[f"{name}_names"] = names
+                columns[name], columns[f"{name}_names"] = encode_labels(values)
     if _has_column(records, "edge_weight"):
         columns["edge_weight"] = np.concatenate([_weights(record) for record in records])
     if _has_column(records, "node_attr"):

@@ -1,16 +1,14 @@
 """A text file -> its lines or the rows of its table, or a DataError; any value -> a short text for an error message."""
 
-import codecs
 import csv
 import gzip
-import io
 import re
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,8 +18,10 @@ from egocnn.files import regular
 
 TABLE_SUFFIXES = (".csv", ".tsv", ".tab", ".smi", ".sdf", ".parquet")
 AT_ONCE = 2000  # rows that are read and handled together
+ESCAPED = re.compile(r"[\udc80-\udcff]")  # bytes that are no UTF-8, as Python spells them among text
 DECIMAL = re.compile(r"^\s*([+-]?\d*),(\d+)\s*$")
 MOLECULE = "\0"  # The column of an SDF with its molecules: no file can have another of this name.
+MOST_OF_LINE = 1 << 28  # Characters: what is packed in a megabyte may be a line of a gigabyte.
 MOST_OF_RECORD = 2_000_000  # Characters of one record of an SDF.
 PROPERTY = re.compile(r"^>[^<\n]*<([^\n]+)>[^>\n]*((?:\n[^\n]+)*)", re.MULTILINE)  # up to a blank line
 
@@ -39,17 +39,18 @@ def suffix_of(path: Path) -> str:
 
 
 def text_lines(path: Path) -> Iterator[str]:
-    """The lines of a UTF-8 file one at a time, each with its line end; a byte order mark is left out."""
-    with reading(path), gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb") as file:
-        for number, data in enumerate(file, 1):
+    """The lines of a UTF-8 file one at a time, each with its line end, be it of Unix, Windows or an old Macintosh; a
+    byte order mark is left out."""
+    opened: Any = gzip.open if path.suffix.lower() == ".gz" else open
+    how: dict[str, Any] = {"encoding": "utf-8-sig", "errors": "surrogateescape", "newline": ""}
+    with reading(path), opened(path, "rt", **how) as file:
+        for number, text in enumerate(iter(lambda: file.readline(MOST_OF_LINE), ""), 1):
             place = f"{path.name}, line {number}"
-            try:
-                text = (data.removeprefix(codecs.BOM_UTF8) if number == 1 else data).decode()
-            except UnicodeDecodeError as error:
-                byte = f"0x{error.object[error.start]:02x}"
-                raise DataError(f"{place}: byte {byte} is not UTF-8 text; save the file as UTF-8") from None
-            if "\0" in text:
-                raise DataError(f"{place}: holds a NUL byte; this is not a text file")
+            rule(len(text) < MOST_OF_LINE, f"{place}: has more than {MOST_OF_LINE} characters, the most that are read")
+            if not text.isascii() and (escaped := ESCAPED.search(text)):
+                byte = f"0x{ord(escaped[0]) - 0xDC00:02x}"
+                raise DataError(f"{place}: byte {byte} is not UTF-8 text; save the file as UTF-8")
+            rule("\0" not in text, f"{place}: holds a NUL byte; this is not a text file")
             yield text
 
 
@@ -78,15 +79,15 @@ def table_rows(path: Path) -> Iterator[dict[str, Any]]:
     suffix = suffix_of(path)
     if suffix == ".parquet":
         with reading(path), arrow().parquet.ParquetFile(path) as file:
+            twice = [name for name, times in Counter(file.schema_arrow.names).items() if times > 1]
+            rule(not twice, f"{path.name}: two columns are called {listed(twice)}")
             for batch in file.iter_batches(AT_ONCE):
                 yield from batch.to_pylist()
     elif suffix in (".sdf", ".smi"):
         rows = (_sdf_rows if suffix == ".sdf" else _smi_rows)(text_lines(path))
-        first = next(rows, None)
-        if first is None:
-            raise DataError(f"{path.name}: no molecules in it")
-        yield first
-        yield from rows
+        first = list(islice(rows, 1))
+        rule(first, f"{path.name}: no molecules in it")
+        yield from chain(first, rows)
     else:
         yield from _csv_rows(path, by_tabs=suffix in (".tsv", ".tab"))
 
@@ -96,9 +97,7 @@ def _csv_rows(path: Path, *, by_tabs: bool) -> Iterator[dict[str, Any]]:
     header = next(texts, "")
     by_semicolons = ";" in header and "," not in header and not by_tabs
     delimiter = "\t" if by_tabs else ";" if by_semicolons else ","
-    # newline="" leaves line ends inside quotes as they are, as the csv module asks for
-    split = (part for line in chain([header], texts) for part in io.StringIO(line, newline=""))
-    lines = csv.reader(split, delimiter=delimiter, strict=True)
+    lines = csv.reader(chain([header], texts), delimiter=delimiter, strict=True)
     filled = filter(None, lines)
     row = 0
     try:
@@ -179,12 +178,3 @@ def listed(names: Iterable[str], most: int = 12) -> str:
     shown = [name if name.isprintable() and 0 < len(name) <= 60 else short(name) for name in names[:most]]
     more = len(names) - most
     return ", ".join(shown) + (f" and {more} more" if more > 0 else "")
-
-
-def check_texts(where: str, texts: Iterable[str]) -> None:
-    """Refuse text that cannot be written as UTF-8: half a surrogate pair, which JSON can spell."""
-    for text in texts:
-        try:
-            text.encode()
-        except UnicodeEncodeError:
-            raise DataError(f"{where}: {short(text)} is not text that can be written as UTF-8") from None

@@ -9,7 +9,7 @@ import numpy as np
 
 from egocnn.data.arrays import Bools, Ints
 from egocnn.data.graphs import Graph
-from egocnn.errors import DataError
+from egocnn.errors import rule
 from egocnn.explain.patterns.labelled import GaveUp, Labelled, Shapes, embed, find, plan
 from egocnn.explain.patterns.names import name_fragment, to_smarts, to_smiles
 from egocnn.explain.patterns.record import Occurrence, Pattern, PatternCounts
@@ -60,8 +60,7 @@ def find_patterns(
     Order: first what is commoner in the class with p < 0.01, by (graphs in which it is critical) x log2(lift); then the
     rest, by the graphs in which it is critical. A pattern that contains a better one, lies in it, or is critical only
     where that is too (in 95% of its graphs), stays only if its lift is a tenth higher."""
-    if min_support < 1 or most < 1:
-        raise DataError(f"patterns need min_support and most of at least 1, not {min_support} and {most}")
+    rule(min(min_support, most) >= 1, f"patterns need min_support and most of at least 1, not {min_support} and {most}")
     samples = read_samples(structures, data)
     fragments = mine(samples, min_support=min_support)
     names = sorted({name for sample in samples for name, _ in sample.critical})

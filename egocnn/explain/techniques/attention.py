@@ -14,7 +14,7 @@ from safetensors.torch import load_file, save
 from torch import Tensor, nn
 
 from egocnn.data.graphs import Graphs
-from egocnn.errors import ConfigError, DataError, RunError
+from egocnn.errors import ConfigError, RunError, rule
 from egocnn.files import digest_of_file, regular, replacing
 from egocnn.model import MODEL, Model
 from egocnn.nn import EgoCNN, Output
@@ -56,8 +56,7 @@ def fit_attention(
     """A head for every network, trained on graphs, their classes or values where known, else what it predicts."""
     if epochs < 1 or not learning_rate > 0:
         raise ConfigError(f"epochs and learning_rate must be above 0, got {epochs} and {learning_rate}")
-    if graphs.n_nodes == 0:
-        raise DataError("these graphs have no nodes; there is nothing to attend to")
+    rule(graphs.n_nodes, "these graphs have no nodes; there is nothing to attend to")
     place = choose_device(device)
     data, is_class = predictor.encode(graphs).to(place), bool(predictor.class_names)
     several = (_examples(network.to(place).eval(), data, is_class=is_class) for network in predictor.networks)

@@ -7,7 +7,7 @@ import numpy as np
 
 from egocnn.data.arrays import Bools, Floats, Ints
 from egocnn.data.graphs import Graph
-from egocnn.errors import ConfigError, DataError
+from egocnn.errors import ConfigError, DataError, rule
 
 FOR, AGAINST = "#d55e00", "#0072b2"  # Of Okabe and Ito: apart in hue and lightness for every common colour vision.
 NEUTRAL = "#7f7f7f"  # Critical, yet neither for nor against.
@@ -77,8 +77,7 @@ class Picture:
 def items(importance: Floats, critical: Ints | None, count: int, what: str, name: str, most: float) -> PictureItems:
     """Checked; the largest importance has the strength ``most``. ``what`` and ``name``: for messages."""
     values = np.asarray(importance, np.float64)
-    if values.shape != (count,):
-        raise DataError(f"graph {name}: {values.size} importances for {count} {what}s")
+    rule(values.shape == (count,), f"graph {name}: {values.size} importances for {count} {what}s")
     unfit = np.flatnonzero(~np.isfinite(values))
     if len(unfit):
         raise DataError(f"graph {name}: the importance of {what} {unfit[0]} is {values[unfit[0]]}, not a finite number")

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from egocnn.data.molecules import name_atoms
-from egocnn.errors import DataError
+from egocnn.errors import rule
 from egocnn.explain.structure import CriticalStructure, write_structures
 from egocnn.files import check_is_no_file, check_writable, is_left, replacing_in, write_text
 from egocnn.show.report import Summary, summarise
@@ -63,8 +63,7 @@ def check_folder(folder: Path, mark: str = MARK) -> None:
     """Refuse, before anything is computed, a folder that holds something else: a report has its mark."""
     check_is_no_file(folder)
     names = {file.name for file in folder.iterdir() if not is_left(file.name)} if folder.is_dir() else set()
-    if names and mark not in names:
-        raise DataError(f"{folder}: is not empty and holds no earlier report; name another folder")
+    rule(not names or mark in names, f"{folder}: is not empty and holds no earlier report; name another folder")
     check_writable(folder)
 
 

@@ -12,7 +12,7 @@ from egocnn.show.assets import asset, fill, report_policy, style
 from egocnn.show.serve import settings
 from egocnn.show.serve.limits import Limits, RefusedError, refusal
 from egocnn.show.serve.pool import WorkerPool
-from egocnn.show.serve.settings import ExplainJob, Plain, ServeConfig, check_rings, typed_lines
+from egocnn.show.serve.settings import ExplainJob, Plain, ServeConfig, check_lines, typed_lines
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -104,7 +104,7 @@ def _add_explanations(app: "FastAPI", pool: WorkerPool) -> None:
     @app.post("/explain", summary="Explain molecules", **as_json)
     async def explain(request: ExplainRequest) -> Response:
         lines = [request.smiles] if isinstance(request.smiles, str) else request.smiles
-        check_rings(lines)
+        check_lines(lines)
         whole = ExplainJob(lines=tuple(lines), **request.model_dump(exclude={"smiles"}))
         return respond([await ask(job) for job in whole.portions(settings.MOST_AT_ONCE)])
 
@@ -146,7 +146,8 @@ def _handle_errors(app: "FastAPI") -> None:
 
     @app.exception_handler(RequestValidationError)
     async def invalid(_: Request, error: RequestValidationError) -> JSONResponse:
-        first = error.errors()[0]
+        errors = error.errors()  # of a list that is no text either: what is wrong with the list
+        first = next((e for e in errors if e["type"] != "string_type" or not isinstance(e["input"], list)), errors[0])
         if first["type"] == "json_invalid":
             return refusal(422, "the request is not JSON")
         place = "".join(f"{part}: " for part in first["loc"][1:2])  # further ones name pydantic's own types

@@ -17,7 +17,7 @@ from egocnn.data.sources.smiles import from_smiles
 from egocnn.data.sources.text import short
 from egocnn.encode.encoder import Encoder, TargetScale
 from egocnn.encode.familiar import check_familiar
-from egocnn.errors import DataError
+from egocnn.errors import DataError, rule
 from egocnn.explain import explain
 from egocnn.explain.structure import CriticalStructure, wording
 from egocnn.model import Model
@@ -114,9 +114,10 @@ class ServedModel:
                 raise DataError(str(error).replace(f"{folder}/", "")) from None
 
     def _checked(self, graphs: Graphs) -> Graphs:
-        for what, count in (("nodes", graphs.n_nodes), ("edges", graphs.n_edges)):
-            if count > (most := getattr(settings, f"MOST_{what.upper()}")):
-                raise DataError(f"{count} {what}; {most} are explained at a time, and egocnn explain takes more")
+        for count, most, what in (
+            (graphs.n_nodes, settings.MOST_NODES, "nodes"), (graphs.n_edges, settings.MOST_EDGES, "edges")
+        ):  # fmt: skip
+            rule(count <= most, f"{count} {what}; {most} are explained at a time, and egocnn explain takes more")
         return check_familiar(self.predictor.encoder, graphs, warn=False)  # each answer names what was not known
 
     def answer(self, jobs: Sequence[ExplainJob], data: bytes = b"") -> Iterator[tuple[ExplainJob, Any]]:

@@ -33,7 +33,8 @@ def serve(
 
     limits = {"seconds": config.work_seconds, "gigabytes": config.worker_gigabytes}
     threads = max(1, (os.cpu_count() or 1) // config.workers)
-    launch = partial(start_process, serve_requests, run_folder.resolve(), device=device, threads=threads, **limits)
+    folder = Path(os.path.realpath(run_folder))
+    launch = partial(start_process, serve_requests, folder, device=device, threads=threads, **limits)
     with listen(config) as listening:
         pool = WorkerPool(launch, workers=config.workers, seconds=config.work_seconds)
         try:

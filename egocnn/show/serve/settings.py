@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from egocnn.config import check_fields
-from egocnn.errors import ConfigError, DataError
+from egocnn.errors import ConfigError, DataError, rule
 
 MOST_GRAPHS = 200  # Graphs in one request; more are a matter for ``egocnn explain``.
 MOST_NODES = 20_000  # Nodes of all graphs in one request.
@@ -98,11 +98,12 @@ def rings(smiles: str) -> int:
     return len(CLOSURE.findall(BRACKETS.sub("", smiles))) // 2
 
 
-def check_rings(lines: Sequence[str]) -> None:
-    """Refuse a SMILES that closes more rings than are read."""
+def check_lines(lines: Sequence[str]) -> None:
+    """Refuse what is more than a line, and a SMILES that closes more rings than are read."""
     for number, line in enumerate(lines, 1):
+        place = f"line {number}: " if len(lines) > 1 else ""
+        rule(len(line.splitlines()) < 2, f"{place}several lines in one text; give a list, a text for every molecule")
         if (count := rings((line.split(maxsplit=1) or [""])[0])) > MOST_RINGS:
-            place = f"line {number}: " if len(lines) > 1 else ""
             raise DataError(f"{place}a SMILES that closes {count} rings; {MOST_RINGS} are read at most")
 
 
@@ -113,5 +114,5 @@ def typed_lines(text: str) -> list[str]:
         raise DataError(f"{len(lines)} molecules; a report takes 1 to {MOST_GRAPHS}, one a line, or a file")
     if (longest := max(map(len, lines))) > MOST_CHARACTERS:
         raise DataError(f"a line of {longest} characters; {MOST_CHARACTERS} are read at most")
-    check_rings(lines)
+    check_lines(lines)
     return lines

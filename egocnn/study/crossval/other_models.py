@@ -10,7 +10,7 @@ import numpy as np
 
 from egocnn.config import TrainConfig
 from egocnn.data.graphs import Graphs
-from egocnn.errors import DataError
+from egocnn.errors import DataError, rule
 from egocnn.study.crossval.folds import FoldTask
 from egocnn.study.crossval.record import Fold, FoldRun
 
@@ -29,8 +29,7 @@ class Refitted:
 
     def run_fold(self, graphs: Graphs, task: FoldTask, train: TrainConfig) -> Fold:  # noqa: ARG002 (its own settings)
         """One fit a run, tested once."""
-        if not graphs.is_classification:
-            raise DataError(f"{self.name} tells classes apart; these graphs have none")
+        rule(graphs.is_classification, f"{self.name} tells classes apart; these graphs have none")
         runs, training, testing = list[FoldRun](), 0.0, 0.0
         for seed, *_ in task.seeds:
             started, fitted = time.perf_counter(), copy.deepcopy(self.model)

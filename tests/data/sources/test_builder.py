@@ -49,7 +49,7 @@ def test_records_are_put_end_to_end() -> None:
         ([pair(edge_weight=[float("nan")])], "graph 0: edge weights must be finite numbers, got nan"),
         ([pair(edge_weight=[1e39])], "graph 0: edge weights must be finite numbers, got 1e+39"),
         ([pair(edge_weight=[10**400])], "graph 0: edge weights must be numbers"),
-        ([pair(node_label=["\ud800", "C"])], "here: '\\ud800' is not text that can be written as UTF-8"),
+        ([pair(node_label=["\ud800", "C"])], "node_label_names must be texts that can be written as UTF-8"),
         (
             [pair(edge_label=["x"]), pair("graph 1", edges=[(0, 1), (1, 0)], edge_label=["single", "double"])],
             "graph 1: edge 1, 0 is given twice with different labels: single and double",

@@ -103,6 +103,7 @@ def weighs(source: str, target: str, weight: str) -> str:
         (body(""), ": a graph must have at least one node"),
         (body('<node id="a"/><edge source="a" target="b"/>'), ": an edge names the node 'b', which there is not"),
         (body('<node id="a"/><edge source="a"/>'), ": an edge names the node 'None', which there is not"),
+        (body('<node/><node id="a"/>'), ": a node has no id"),
         (body('<node id="a"/><node id="a"/>'), ": two nodes are called 'a'"),
         (body('<node id="a"><graph><node id="b"/></graph></node>'), ": graphs inside nodes are not read"),
         (body('<node id="a"><data key="q">1</data></node>'), ": networkx cannot read it (Bad GraphML data: no key q)"),

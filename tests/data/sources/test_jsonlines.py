@@ -123,7 +123,9 @@ def test_what_is_wrong_with_a_whole_file_is_said_too(tmp_path: Path) -> None:
     for lines, message in (
         ([""], "g.jsonl: no graphs in it"),
         (["\n \n"], "g.jsonl: no graphs in it"),
-        (['{"nodes": 1, "name": "\\ud800"}'], "g.jsonl: '\\ud800' is not text that can be written as UTF-8"),
+        (['{"nodes": 1, "name": "\\ud800"}'], "g.jsonl, line 1: '\\ud800' is not text that can be written as UTF-8"),
+        (['{"nodes": 1, "x\\ud800": 1}'], "g.jsonl, line 1: '\\ud800' is not text that can be written as UTF-8"),
+        (['{"nodes": 1, "x": ["\\udfff"]}'], "g.jsonl, line 1: '\\udfff' is not text that can be written as UTF-8"),
         ([{"nodes": 1}, {"nodes": ["C"]}], "g.jsonl, line 1: has no node labels, but g.jsonl, line 2 has"),
     ):
         assert refusal(read, tmp_path, *lines).startswith(message)

@@ -10,6 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from egocnn.data.sources import text
+from egocnn.data.sources.jsonlines import json_rows
 from egocnn.data.sources.text import table_rows
 from egocnn.errors import DataError
 from tests.support.samples import refusal, written
@@ -94,3 +96,33 @@ def test_what_the_csv_module_writes_is_read_back(
     csv.writer(text, quoting=csv.QUOTE_ALL).writerows([("a", "b"), *rows])
     again = rows_of(tmp_path_factory.mktemp("tables"), text.getvalue())
     assert [(row["a"], row["b"]) for row in again] == rows
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"], ids=["LF", "CR LF", "CR"])
+def test_lines_of_every_text_end_as_those_of_unix_windows_or_an_old_macintosh(tmp_path: Path, end: str) -> None:
+    assert rows_of(tmp_path, f"C m{end}N a{end}", "m.smi") == [
+        {"smiles": "C", "name": "m"},
+        {"smiles": "N", "name": "a"},
+    ]
+    assert rows_of(tmp_path, f"a;b{end}C;1,5{end}") == [{"a": "C", "b": "1.5"}]
+    lines = written(tmp_path, "m.jsonl", f'{{"nodes": 1}}{end}{{"nodes": 2}}{end}')
+    assert [row[0] for row in json_rows(lines)] == [1, 2]
+    assert [row.get("name") for row in rows_of(tmp_path, f"a{end}$$$${end}b{end}$$$${end}", "m.sdf")] == ["a", "b"]
+
+
+def test_a_line_without_an_end_is_refused_before_it_fills_the_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(text, "MOST_OF_LINE", 1000)
+    for name, start in (("m.csv.gz", "a\n"), ("m.smi.gz", ""), ("m.sdf.gz", "")):
+        packed = gzip.compress(f"{start}{'x' * 100_000}".encode())
+        assert refusal(rows_of, tmp_path, packed, name).endswith(
+            "has more than 1000 characters, the most that are read"
+        )
+
+
+def test_two_columns_of_one_name_are_refused_in_parquet_as_in_text(tmp_path: Path) -> None:
+    parquet, pa = pytest.importorskip("pyarrow.parquet"), pytest.importorskip("pyarrow")
+    parquet.write_table(pa.table([["C"], ["1"], ["2"]], names=["smiles", "y", "y"]), tmp_path / "m.parquet")
+    with pytest.raises(DataError, match=r"^m\.parquet: two columns are called y$"):
+        list(table_rows(tmp_path / "m.parquet"))

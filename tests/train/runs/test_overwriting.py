@@ -206,6 +206,19 @@ def test_a_link_stays_a_link_what_is_not_there_trains_as_usual_and_the_top_of_a_
         train_run(alcohols(), Path("/"), MODEL, TRAIN, overwrite=True)
 
 
+def test_the_folder_that_the_user_stands_in_is_not_replaced_under_his_feet(
+    run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (run / "deep").mkdir()
+    before = contents(run)
+    for place in (run, run / "deep"):
+        monkeypatch.chdir(place)
+        with pytest.raises(RunError, match="run: is the working folder, which cannot be replaced under your feet"):
+            train_run(alcohols(), run, MODEL, OTHER, overwrite=True)
+        assert Path.cwd().samefile(place)
+    assert contents(run) == before
+
+
 def test_the_demo_replaces_the_run_of_an_earlier_one(
     run: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

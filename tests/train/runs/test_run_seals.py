@@ -40,6 +40,8 @@ def test_forged_metrics_are_refused_not_printed(file: str, before: str, after: s
     assert before in text
     (folder / file).write_text(text.replace(before, after, 1))
     check_refused(run, "its checksum differs; --overwrite starts the run anew", *words(folder), "--resume")
+    (folder / file).write_bytes(b"\xff\xfe\x8c")
+    check_refused(run, "--overwrite starts the run anew", *words(folder), "--resume")
     (folder / file).write_text(text)
     printed(run, *words(folder), "--resume")
 

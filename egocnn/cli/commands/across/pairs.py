@@ -25,7 +25,7 @@ def pairs(options: Options) -> None:
     """Find the pairs, explain their molecules, write tables and page and print what all say together."""
     import numpy as np
 
-    from egocnn.errors import DataError
+    from egocnn.errors import rule
     from egocnn.explain.patterns.compare import compare, summary_of
     from egocnn.explain.patterns.matched import find_pairs
     from egocnn.model import Model
@@ -40,8 +40,7 @@ def pairs(options: Options) -> None:
     graphs = open_graphs(options, model).whole()
     with counting_report("looking for pairs", len(graphs), visible=not options.quiet) as report:
         matched = find_pairs(graphs, say=remarks(options), report=report)
-    if not matched:
-        raise DataError(f"{options.data}: no two of {len(graphs)} molecules differ by one group alone")
+    rule(matched, f"{options.data}: no two of {len(graphs)} molecules differ by one group alone")
     names = model.of_target(options.explain_target).class_names
     options.explained = options.explained or (names[-1] if names else None)
     used = np.unique([(pair.first, pair.second) for pair in matched])
