@@ -17,6 +17,8 @@ from typing import Any
 
 from egocnn.errors import DataError, EgoCNNError
 
+exists, isdir, isfile = os.path.exists, os.path.isdir, os.path.isfile  # say no where pathlib raises: too long a name
+
 STAGE = "egocnn"  # Folders in which several files wait to be put in place are called .egocnn.XXXXXXXX.tmp.
 EXCHANGE = 2  # RENAME_EXCHANGE of Linux: two names change places in one step
 HERE = -100  # AT_FDCWD of Linux: paths count from the working folder

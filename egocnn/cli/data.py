@@ -13,6 +13,7 @@ from egocnn.cli.options import Options, from_options
 from egocnn.cli.output import print_result, remarks
 from egocnn.config import ReadConfig
 from egocnn.errors import ConfigError, MissingColumnError
+from egocnn.files import isfile
 
 if TYPE_CHECKING:
     from egocnn.data.collection import Collection
@@ -76,7 +77,7 @@ def open_rows(options: Options, model: Model) -> tuple[dict[str, Any], Iterator[
     from egocnn.show.tables import column_kinds
 
     path = Path(options.data)
-    if not path.is_file() or suffix_of(path) not in ROW_SUFFIXES:
+    if not isfile(path) or suffix_of(path) not in ROW_SUFFIXES:
         graphs = open_graphs(options, model)
         has_smiles = graphs.outline.smiles is not None
         return {"smiles": "string"} if has_smiles else {}, map(RowPortion.of, graphs.portions())

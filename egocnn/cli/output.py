@@ -9,6 +9,7 @@ from typing import Any
 
 from egocnn.cli.options import Options
 from egocnn.errors import DataError, rule
+from egocnn.files import exists, isdir
 
 
 def print_result(options: Options, plain: Any, lines: Iterable[str]) -> None:
@@ -45,7 +46,7 @@ def check_file(path: Path, data: str) -> None:
     """Refuse, before anything is computed, a path that no file can be written to, or that is the data itself."""
     from egocnn.files import check_is_no_file, check_writable
 
-    if path.exists() and Path(data).exists() and path.samefile(data):
+    if path.exists() and exists(data) and path.samefile(data):
         raise DataError(f"{path}: is the data to be read; name another file to write")
     rule(not path.is_dir(), f"{path}: is a folder; name the file to write")
     check_is_no_file(path.parent)
@@ -59,7 +60,7 @@ def check_table(path: Path, data: str) -> None:
     check_file(path, data)
     check_format(path)
     rule(path.parent.exists(), f"{path.parent}: no such folder; make it, or name another file to write")
-    if Path(data).is_dir() and Path(realpath(data)) in Path(realpath(path)).parents:
+    if isdir(data) and Path(realpath(data)) in Path(realpath(path)).parents:
         raise DataError(f"{path}: is in the folder of the data to be read; name another file to write")
 
 

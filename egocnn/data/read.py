@@ -27,7 +27,7 @@ from egocnn.data.sources.text import TABLE_SUFFIXES, one_line, short, suffix_of,
 from egocnn.data.sources.tu import fetch_set, read_tu
 from egocnn.data.store import GraphColumns, Store, is_store
 from egocnn.errors import DataError, MissingExtraError
-from egocnn.files import regular
+from egocnn.files import isfile, regular
 
 ACCEPTED = (
     "graphs are read from the name of a TU data set, a TU folder or .zip, a .csv, .tsv, .smi or .parquet with SMILES, "
@@ -114,7 +114,7 @@ def with_named_targets(source: Any, config: ReadConfig) -> ReadConfig:
     path = Path(source) if isinstance(source, (str, Path)) else Path()
     if is_store(path):  # whose targets were chosen when it was written
         return replace(config, target=None)
-    is_rows = path.is_file() and suffix_of(path) in (*TABLE_SUFFIXES, *JSON_SUFFIXES)
+    is_rows = isfile(path) and suffix_of(path) in (*TABLE_SUFFIXES, *JSON_SUFFIXES)
     rule(is_rows, "target=all names the columns of a table or the fields of JSON lines; here name the target itself")
     rows = table_rows(path) if suffix_of(path) in TABLE_SUFFIXES else (row for _, row, _ in json_rows(path))
     return replace(config, target=all_targets(rows, config, path.name))
@@ -288,7 +288,7 @@ def stream_source(path: Path, config: ReadConfig) -> Source | None:
     # fields besides the structure stay in memory: only all targets together show whether they are classes
     if is_store(path):
         return Source(Store.open(path).portions())
-    if not path.is_file() or suffix_of(path) not in (*TABLE_SUFFIXES, *JSON_SUFFIXES):
+    if not isfile(path) or suffix_of(path) not in (*TABLE_SUFFIXES, *JSON_SUFFIXES):
         return None
     records, fields = _records(path, config)
     labels: dict[str, dict[str, None]] = {"node_label_names": {}, "edge_label_names": {}}

@@ -103,7 +103,7 @@ class Estimator(BaseEstimator):
         Arguments:
             graphs: Anything that :func:`egocnn.read` takes: SMILES, RDKit molecules, a DataFrame, a file, ``Graphs``.
             y: A class for every graph, or a number for a regressor, in place of the graphs' own; or the name of the
-                column that holds them.
+                column that holds them; of a DataFrame also a list of several.
             reading: Fields of :class:`egocnn.config.ReadConfig`, ``smiles="structure"`` or ``hydrogens=True`` say;
                 what is predicted later is read alike.
 
@@ -115,7 +115,8 @@ class Estimator(BaseEstimator):
                 mixed kinds.
             ConfigError: a setting is out of its range.
             DivergedError: no epoch gave a finite loss."""
-        if isinstance(y, str):
+        known = set(getattr(graphs, "columns", ())) if isinstance(y, (list, tuple)) and y else set()
+        if isinstance(y, str) or (known and len(y) < len(graphs) and known.issuperset(map(str, y))):
             reading, y = {**reading, "target": y}, None
         task = "regression" if y is None and self._kind == "value" else "auto"
         source = list(graphs) if isinstance(graphs, Iterator) else graphs
@@ -129,7 +130,7 @@ class Estimator(BaseEstimator):
         y = None if y is None else targets.checked_targets(y, len(graphs))
         # without a split of their own: a fold of scikit-learn mixes its parts, or has none to train on
         graphs, about = self._with_targets(graphs.replace(part=None), y)
-        graphs = with_known_target(graphs) if graphs.targets else graphs
+        graphs = with_known_target(graphs) if y is None else graphs
         if column is not None and graphs.is_classification:
             about |= targets.as_in_column(graphs.class_names, column)
         # numpy's numbers, from a grid of settings say, as Python's: only these can be written as JSON

@@ -28,10 +28,8 @@ def checked_targets(y: Any, n_graphs: int) -> NDArray[Any]:
     items = y.tolist() if hasattr(y, "tolist") else list(y)
     first = ""
     for i, item in enumerate(items):
-        if is_missing(item):
-            raise DataError(f"y[{i}] is {item}: a target that is not known; leave such graphs out")
-        if item in (np.inf, -np.inf):
-            raise DataError(f"y[{i}] is {item}; a target must be finite")
+        rule(not is_missing(item), f"y[{i}] is {item}: a target that is not known; leave such graphs out")
+        rule(item not in (np.inf, -np.inf), f"y[{i}] is {item}; a target must be finite")
         kind = next((word for word, types in KINDS.items() if isinstance(item, types)), None)
         if kind is None:
             raise DataError(f"y[{i}] is {short(item)}; a target is a number, a text or a truth value")
@@ -55,7 +53,7 @@ def encode_values(y: NDArray[Any]) -> NDArray[np.float64]:
     """(G) numbers to predict."""
     rule(not isinstance(y[0], str), f"y[0] is {short(str(y[0]))}, a text and not a value; use EgoCNNClassifier")
     for i in np.flatnonzero(abs(y) > LARGEST)[:1].tolist():
-        raise DataError(f"y[{i}] is {short(y[i])}; at most {LARGEST:.2g} is allowed: rescale them")
+        raise DataError(f"y[{i}] is {short(y.tolist()[i])}; at most {LARGEST:.2g} is allowed: rescale them")
     return y.astype(np.float64)
 
 

@@ -21,7 +21,16 @@ from egocnn.data.rows import ROW_SUFFIXES, Row, RowFile, RowPortion, RowReader
 from egocnn.data.sources.text import arrow, reading, suffix_of
 from egocnn.data.store import is_store
 from egocnn.errors import DataError, rule
-from egocnn.files import check_is_no_file, digest_of_file, digest_of_plain, finite_json, regular, write_json
+from egocnn.files import (
+    check_is_no_file,
+    digest_of_file,
+    digest_of_plain,
+    exists,
+    finite_json,
+    isdir,
+    regular,
+    write_json,
+)
 from egocnn.model import MODEL, Model
 from egocnn.nn.device import choose_device
 from egocnn.scale.choose import Choice
@@ -40,9 +49,9 @@ load = cache(Model.load)
 def find_shards(data: str) -> list[Path] | None:
     """The files that a folder holds or a pattern matches, in order; None where DATA is neither."""
     path, is_pattern = Path(expanduser(data)), any(sign in data for sign in "*?[")  # noqa: PTH111 — as read has it
-    if data and path.is_dir() and not is_store(path) and not any(path.glob("*_A.txt")):
+    if data and isdir(path) and not is_store(path) and not any(path.glob("*_A.txt")):
         found = list(path.iterdir())
-    elif is_pattern and not path.exists():
+    elif is_pattern and not exists(path):
         found = list(map(Path, glob(str(path))))  # noqa: PTH207 — pathlib's takes no absolute pattern
     else:
         return None

@@ -172,6 +172,17 @@ def test_the_command_line_and_python_say_the_same(run: Run, smiles_run: Path, tm
     assert probabilities(found) == model.predict_proba(graphs).max(axis=1).tolist()
 
 
+def test_a_molecule_too_long_for_the_name_of_a_file_is_data_all_the_same(
+    run: Run, smiles_run: Path, tmp_path: Path
+) -> None:
+    peptide = "C" * 300
+    assert "300" in run("info", peptide)[1]
+    for words in (("predict", smiles_run), ("explain", smiles_run), ("prepare",)):
+        out = tmp_path / ("one.csv" if words[0] == "predict" else words[0])
+        assert run(*words, peptide, "-o", out)[0] == 0
+        assert out.exists()
+
+
 def test_new_data_may_lack_the_target_and_have_labels_and_classes_never_seen(
     run: Run, smiles_run: Path, tmp_path: Path
 ) -> None:

@@ -159,7 +159,8 @@ def check_types(model: EgoCNNClassifier, expected: Any) -> list[CriticalStructur
         plain = structure.to_plain()
         assert isinstance(plain["predicted"], str)
         assert isinstance(plain["class"], str)
-        assert str(structure).startswith(f"{structure.name}: {structure.predicted} (")
+        shown = structure.predicted if isinstance(structure.predicted, str) else f"class {structure.predicted}"
+        assert str(structure).startswith(f"{structure.name}: {shown} (")
     return structures
 
 
@@ -201,9 +202,25 @@ def test_the_targets_of_a_table_come_back_as_they_were(values: Any, expected: An
     assert type(last.graph.target) is type(expected.tolist()[-1])
 
 
-def test_rows_of_a_table_without_a_target_are_refused_by_fit_and_predicted(fitted: EgoCNNClassifier) -> None:
+def test_several_columns_of_a_table_are_named_in_a_list() -> None:
+    frame = pd.DataFrame({"smiles": SMILES, "A": IS_ALCOHOL.astype(int), "B": np.arange(24) / 10})
+    by_list, by_name = (EgoCNNClassifier(**SMALL).fit(frame, y) for y in (["A", "B"], "A,B"))
+    assert by_list.predict(SMILES).keys() == {"A", "B"}
+    np.testing.assert_array_equal(by_list.predict(SMILES)["B"], by_name.predict(SMILES)["B"])
+    assert refusal(EgoCNNClassifier(**SMALL).fit, frame, ["A", "C"]) == "y has shape (2,) for 24 graphs"
+
+
+def test_rows_of_a_table_without_a_target_are_left_out_by_fit_with_a_line_and_predicted(
+    fitted: EgoCNNClassifier, caplog: pytest.LogCaptureFixture
+) -> None:
     frame = pd.DataFrame({"smiles": SMILES, "y": [None, *IS_ALCOHOL[1:].astype(int)]})
-    assert refusal(EgoCNNClassifier(**SMALL).fit, frame).startswith("1 graphs have no target, '0' the first")
+    with_gap = EgoCNNClassifier(**SMALL).fit(frame)
+    assert "1 of 24 graphs have no target and are left out of the training" in caplog.text
+    without = EgoCNNClassifier(**SMALL).fit(frame[1:].reset_index(drop=True))
+    np.testing.assert_array_equal(with_gap.predict_proba(SMILES), without.predict_proba(SMILES))
+    assert refusal(EgoCNNClassifier(**SMALL).fit, SMILES, frame["y"]).startswith(
+        "y[0] is nan: a target that is not known"
+    )
     assert fitted.predict(frame).shape == (24,)
     assert fitted.score(frame) == fitted.score(SMILES[1:], IS_ALCOHOL[1:].astype(int))
     assert fitted.explain(frame[:1])[0].graph.target is None

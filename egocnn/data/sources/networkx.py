@@ -226,8 +226,7 @@ def _check_nodes(graph: Any, element: ElementTree.Element) -> None:
     rule(None not in declared, "a node has no id")
     known = Counter(declared)
     for node in graph.nodes:
-        if str(node) not in known:
-            raise DataError(f"an edge names the node {short(str(node))}, which there is not")
+        rule(str(node) in known, f"an edge names the node {short(str(node))}, which there is not")
     for twice, times in known.most_common(1):
         rule(times == 1, f"two nodes are called {short(twice)}")
     rule(len(declared) == len(graph), "graphs inside nodes are not read")

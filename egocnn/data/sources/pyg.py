@@ -175,8 +175,7 @@ def _array(item: Any, name: str, place: str) -> NDArray[Any] | None:
         array = _to_numpy(value)
     except UNREADABLE:
         array = np.empty((), object)
-    if array.ndim == 0 or array.dtype.kind not in "biuf":
-        raise DataError(f"{place}: {name} must be an array of numbers, got {short(value)}")
+    rule(array.ndim and array.dtype.kind in "biuf", f"{place}: {name} must be an array of numbers, got {short(value)}")
     return array
 
 

@@ -62,14 +62,15 @@ def _section(number: int, name: str, heading: str, items: Sequence[tuple[int, Pa
     first = items[0][1]
     cards = "".join(_card(*item) for item in items if item[1].is_significant)
     if not cards:
-        cards = '<p class="none">Nothing that recurs here is reliably commoner in this class than elsewhere.</p>'
+        cards = '<p class="none">Nothing that recurs here is reliably commoner here than elsewhere.</p>'
     others = [f'<li id="pattern-{n}">{escape(str(p))}</li>' for n, p, _ in items if not p.is_significant]
     title = f"<summary>Not reliably commoner here, though it recurs: {len(others)}</summary>"
     listed = f"<details>{title}<ul>{''.join(others)}</ul></details>"
+    what = "molecules" if first.smiles else "graphs"
     meaning = {RAISES: "above the median", LOWERS: "up to the median"}.get(name, "of this class")
     return (
         f'<section id="class-{number}"><h2>{heading}</h2>'
-        f'<p class="size">{first.of_class:,} graphs {meaning}, {first.of_others:,} others; '
+        f'<p class="size">{first.of_class:,} {what} {meaning}, {first.of_others:,} others; '
         f"{first.of_predicted:,} explained so</p>{cards}{listed if others else ''}</section>\n"
     )
 
@@ -81,9 +82,10 @@ def _card(number: int, pattern: Pattern, drawing: str) -> str:
         for example in pattern.examples[:EXAMPLES_SHOWN]
     )
     bars = ""
+    places = ("here", "elsewhere") if pattern.class_name in HIGH_OR_LOW else ("in this class", "in the others")
     for what, kind, count, of in (
-        ("in this class", "for", pattern.in_class, pattern.of_class),
-        ("in the others", "against", pattern.in_others, pattern.of_others),
+        (places[0], "for", pattern.in_class, pattern.of_class),
+        (places[1], "against", pattern.in_others, pattern.of_others),
         ("critical", "critical", pattern.critical, pattern.of_predicted),
     ):
         share = count / max(of, 1)

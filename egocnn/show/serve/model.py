@@ -114,9 +114,8 @@ class ServedModel:
                 raise DataError(str(error).replace(f"{folder}/", "")) from None
 
     def _checked(self, graphs: Graphs) -> Graphs:
-        for count, most, what in (
-            (graphs.n_nodes, settings.MOST_NODES, "nodes"), (graphs.n_edges, settings.MOST_EDGES, "edges")
-        ):  # fmt: skip
+        for what, count in (("nodes", graphs.n_nodes), ("edges", graphs.n_edges)):
+            most = getattr(settings, f"MOST_{what.upper()}")
             rule(count <= most, f"{count} {what}; {most} are explained at a time, and egocnn explain takes more")
         return check_familiar(self.predictor.encoder, graphs, warn=False)  # each answer names what was not known
 

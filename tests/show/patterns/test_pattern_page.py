@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from egocnn.explain.patterns import Pattern, find_patterns
+from egocnn.explain.patterns.record import RAISES
 from egocnn.show.patterns.page import write_patterns
 from tests.explain.patterns.made_up_structures import molecules
 from tests.show.report.test_report_page import Elements
@@ -58,6 +59,17 @@ def test_names_are_escaped_earlier_drawings_taken_away_and_no_patterns_make_a_pa
     write_patterns([patterns[0]], tmp_path, title="Less")
     assert [path.name for path in (tmp_path / "figures").iterdir()] == ["pattern-1.svg"]
     assert "No fragment recurs" in write_patterns([], tmp_path, title="Nothing").read_text(encoding="utf-8")
+
+
+def test_a_page_speaks_of_molecules_and_of_values_that_are_high_or_low(tmp_path: Path, patterns: list[Pattern]) -> None:
+    text = write_patterns(patterns[:1], tmp_path, title="Toxic").read_text(encoding="utf-8")
+    assert "12 molecules of this class" in text
+    assert "<th>in this class</th>" in text
+    high = [replace(patterns[0], class_name=RAISES)]
+    text = write_patterns(high, tmp_path, title="Solubility").read_text(encoding="utf-8")
+    assert "12 molecules above the median" in text
+    assert "<th>here</th>" in text
+    assert "<th>in this class</th>" not in text
 
 
 def test_a_page_that_cannot_be_written_leaves_the_earlier_report_whole(tmp_path: Path, patterns: list[Pattern]) -> None:

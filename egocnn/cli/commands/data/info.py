@@ -7,6 +7,7 @@ from egocnn.cli.data import open_graphs
 from egocnn.cli.options import Options, Parser
 from egocnn.cli.output import print_result
 from egocnn.errors import DataError, MissingColumnError
+from egocnn.files import isfile
 
 
 def add_arguments(parser: Parser) -> None:
@@ -20,7 +21,7 @@ def info(options: Options) -> None:
     from egocnn.study.describe import describe
 
     path = Path(options.data)
-    is_table = path.is_file() and suffix_of(path) in TABLE_SUFFIXES and options.target is None
+    is_table = isfile(path) and suffix_of(path) in TABLE_SUFFIXES and options.target is None
     try:
         facts = describe(open_graphs(options).portions())
     except DataError as error:
