@@ -176,11 +176,12 @@ def test_a_column_that_vanishes_between_two_portions_is_refused(tmp_path: Path) 
 ROOT = Path(__file__).resolve().parent.parent.parent.parent
 
 
-def test_the_record_says_that_all_of_50_kills_were_survived() -> None:
+def test_the_record_says_that_60_kills_over_every_command_that_writes_were_survived() -> None:
     record = json.loads((ROOT / "results" / "kills.json").read_text(encoding="utf-8"))
     assert record["findings"] == []
-    assert record["survived"] == record["kills"] == len(record["every_kill"]) >= 50
-    assert min(record["by_command"].values()) >= 12
+    assert record["survived"] == record["kills"] == len(record["every_kill"]) >= 60
+    assert {"train", "train over a run", "crossval on Ray", "sweep", "prepare over a store"} <= record["by_command"].keys()
+    assert min(record["by_command"].values()) >= 5
 
 
 DATE = re.compile(rb"\b\d{4}-\d\d-\d\d\b")
