@@ -157,14 +157,6 @@ def test_atoms_and_bonds_are_told_from_other_labels(graph: Graph, is_molecule: b
     assert told["molecule"] is is_molecule
 
 
-def test_numbers_that_are_known_to_stand_for_atoms_become_atoms() -> None:
-    graph = one_graph(2, [(0, 1)], node_label=["0", "1"], edge_label=["2"])[0]
-    made = structure(graph, trace=None)
-    told = encode([made], summarise([made], data="somewhere/MUTAG.zip"))
-    assert told["structures"][0]["molecule"] is True
-    assert told["labels"] == ["C", "N", "double"]
-
-
 def test_the_same_structures_of_graphs_with_every_column_give_the_same_page(tmp_path: Path) -> None:
     given = structures(molecules())
     facts = summarise(given, created="2020-02-02")
