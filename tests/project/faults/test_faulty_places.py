@@ -2,13 +2,10 @@
 
 import csv
 import json
-import os
 import re
-import resource
 import shutil
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import cycle
 from pathlib import Path
 
@@ -17,10 +14,9 @@ import pytest
 from egocnn.cli import main
 from egocnn.data.store import Store
 from egocnn.errors import DataError
-from egocnn.train.run import train_run
 from tests.project.faults.processes import SHORT, commands, egocnn, mounted, obeying_permissions
-from tests.support.commands import check_refused, runner
-from tests.support.tiny import ALCOHOLS, MODEL, SMILES_TABLE, TRAIN, alcohols, contents, stop_after
+from tests.support.commands import check_refused, files_of_at_most, runner
+from tests.support.tiny import ALCOHOLS, SMILES_TABLE, check_same_run, contents
 
 
 @pytest.fixture
@@ -64,15 +60,11 @@ def test_a_training_stopped_by_a_full_disk_goes_on_when_there_is_room_again(
     run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     size = (run / "model.safetensors").stat().st_size
-    words, limits = ["train", ALCOHOLS, "-o", str(tmp_path / "run"), *SHORT], resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size // 2, limits[1]))  # bytes that a file may have
-    try:
+    words = ["train", ALCOHOLS, "-o", str(tmp_path / "run"), *SHORT]
+    with files_of_at_most(size // 2):
         check_refused(runner(capsys), "File too large", *words)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert main([*words, "--resume"]) == 0
-    for name in ("model.safetensors", "config.json"):
-        assert (tmp_path / "run" / name).read_bytes() == (run / name).read_bytes()
+    check_same_run(tmp_path / "run", run)
 
 
 def test_without_permission_one_line_says_so_and_a_model_that_may_only_be_read_is_explained_all_the_same(
@@ -207,14 +199,3 @@ def test_every_command_gives_the_same_results_while_the_clock_jumps(
     assert jumped["seconds"] >= max(jumped["training_seconds"], jumped["testing_seconds"]) >= 0
     epochs = list(csv.DictReader(found["run/history.csv"].decode().splitlines()))
     assert all(0 < float(epoch["seconds"]) < 100 for epoch in epochs)
-
-
-@pytest.mark.parametrize("then", [0, 1 << 31])
-def test_a_run_resumes_whatever_the_ages_of_its_files(then: int, tmp_path: Path) -> None:
-    config = replace(TRAIN, epochs=4, patience=4)
-    train_run(alcohols(), tmp_path / "whole", MODEL, config)
-    train_run(alcohols(), tmp_path / "broken", MODEL, config, report=stop_after(2))
-    for file in (tmp_path / "broken").iterdir():
-        os.utime(file, (then, then))
-    train_run(alcohols(), tmp_path / "broken", MODEL, config, resume=True)
-    assert contents(tmp_path / "broken")["model.safetensors"] == contents(tmp_path / "whole")["model.safetensors"]
