@@ -107,26 +107,41 @@ def test_a_store_larger_than_the_address_space_left_is_described_predicted_and_e
     assert len(list(read_structures(tmp_path / "it" / "structures.jsonl"))) == 20
 
 
+AGAIN_AND_AGAIN = """
+import os, sys
+import egocnn.show.streaming
+from egocnn.cli import main
+for _ in sys.stdin:
+    if writer := os.fork():  # so that all is imported once
+        os.waitpid(writer, 0)
+        print("dead", flush=True)
+    while not writer:
+        print(os.getpid(), flush=True)
+        main(sys.argv[1:])
+"""
+
+
 def test_a_prepare_killed_at_any_moment_leaves_the_old_store_or_the_new_one(tmp_path: Path) -> None:
     source, store = tmp_path / "graphs.safetensors", tmp_path / "stores" / "it"
     old, new = alcohols(), random_trees(200, nodes=20, seed=1)
     new.save(source)
     write_store([old], store)
     moments, met = random.Random(0), set()
-    # what a process does after its imports, again and again, until it is killed somewhere in there
-    words = ["prepare", str(source), "-o", str(store), "--overwrite", "--quiet"]
-    start = "import egocnn.show.streaming; from egocnn.cli import main"
-    script = f"{start}\nwhile True: print('again', flush=True); main({words!r})"
-    for number in range(6):
-        process = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
-        for _ in range(1 + 2 * (number % 2)):  # the line of the loop, and every other time that of a store written
-            sure(process.stdout).readline()
-        time.sleep(moments.uniform(0, 0.1))
-        os.kill(process.pid, signal.SIGKILL)
-        process.communicate()
-        graphs = read(store)
-        met.add(len(graphs))
-        assert_equal(graphs, old if len(graphs) == len(old) else new)
+    words, pipe, writer = ["prepare", source, "-o", store, "--overwrite", "--quiet"], subprocess.PIPE, 0
+    command = [sys.executable, "-c", AGAIN_AND_AGAIN, *map(str, words)]
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as starter:
+        writers = (int(line) for line in sure(starter.stdout) if line.strip().isdigit())
+        for number in range(6):
+            print(file=sure(starter.stdin), flush=True)
+            writer = next(each for each in writers if each != writer)
+            if number % 2:  # every other time once a store has been written
+                next(writers)
+            time.sleep(moments.uniform(0, 0.1))
+            os.kill(writer, signal.SIGKILL)
+            assert "dead\n" in sure(starter.stdout)  # reads on until it is
+            graphs = read(store)
+            met.add(len(graphs))
+            assert_equal(graphs, old if len(graphs) == len(old) else new)
     assert len(new) in met
     write_store([old], store, overwrite=True)
     assert names_in(store.parent) == ["it"]

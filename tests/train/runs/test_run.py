@@ -288,7 +288,7 @@ def test_a_file_is_not_taken_for_a_folder(tmp_path: Path) -> None:
 def test_resuming_what_was_never_started_starts_it_and_clears_away_what_a_killed_process_left_half_written(
     tmp_path: Path, unbroken: Path
 ) -> None:
-    for name in (".checkpoint.safetensors.ab12.tmp", ".metrics.json.x.tmp", ".notes.tmp"):
+    for name in (".checkpoint.safetensors.ab12.tmp", ".metrics.json.x.tmp", ".notes.tmp", ".lock", "settings.toml"):
         (tmp_path / name).write_text("half")
     train_run(alcohols(), tmp_path, MODEL, TRAIN, resume=True)
     (tmp_path / ".notes.tmp").unlink()
