@@ -276,15 +276,6 @@ def test_a_run_that_is_refused_leaves_no_folder_behind(tmp_path: Path) -> None:
     assert names_in(tmp_path) == []
 
 
-def test_a_file_is_not_taken_for_a_folder(tmp_path: Path) -> None:
-    file = tmp_path / "file"
-    file.write_text("mine")
-    for folder in (file, file / "run", file / "deep" / "run"):
-        with pytest.raises(RunError, match="file: is a file, not a folder"):
-            train_run(alcohols(), folder, MODEL, TRAIN)
-    assert file.read_text() == "mine"
-
-
 def test_resuming_what_was_never_started_starts_it_and_clears_away_what_a_killed_process_left_half_written(
     tmp_path: Path, unbroken: Path
 ) -> None:
