@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from egocnn.data.arrays import Floats, Ints, pointers, ranges
+from egocnn.data.arrays import Bools, Floats, Ints, pointers, ranges
 from egocnn.data.graphs import Graphs
+from egocnn.data.subgraphs import keep_nodes
 
 LONGEST = 8  # Nodes of a cycle that is still seen as one thing.
 MOST_EDGES, MOST_SEEN = 20_000, 256
@@ -28,14 +29,15 @@ class Cycles:
     @staticmethod
     def of(graphs: Graphs) -> "Cycles":
         """Look for them."""
-        core = _Core.of(graphs)
-        u, v = core.edges
+        stays = _with_two_ways(graphs)
+        core = keep_nodes(graphs, stays)
+        u, v = core.edges[core.edges[:, 0] != core.edges[:, 1]].T
         # as many edges at a time as bounds the memory of one step from all that they have seen
         entries = np.cumsum(np.diff(core.indptr[core.node_ptr])[core.graph_of[u]])
         cuts = np.flatnonzero(np.diff(entries // ENTRIES_AT_ONCE)) + 1
         found = [_search(core, *ends) for ends in zip(np.split(u, cuts), np.split(v, cuts), strict=True)]
         node, sizes = (np.concatenate(each) for each in zip(*found, strict=True))
-        return Cycles(core.nodes[node], np.repeat(np.arange(len(sizes)), sizes))
+        return Cycles(np.flatnonzero(stays)[node], np.repeat(np.arange(len(sizes)), sizes))
 
     def share(self, values: Floats, share: float) -> Floats:
         """(N) nodes on short cycles with this share of the mean over their units"""
@@ -45,53 +47,28 @@ class Cycles:
         return np.where(count > 0, (1 - share) * values + share * around, values)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Core:
-    """Graphs without loops and without what hangs on a single edge, which is on no cycle, their nodes counted anew; of
-    graphs with too many edges nothing is left."""
-
-    nodes: Ints  # as they were counted
-    graph_of: Ints
-    node_ptr: Ints
-    indptr: Ints
-    near: Ints
-
-    @staticmethod
-    def of(graphs: Graphs) -> "_Core":
-        node, near = graphs.entry_node, graphs.indices
-        is_small = np.diff(graphs.indptr[graphs.node_ptr]) <= 2 * MOST_EDGES
-        stays = (node != near) & is_small[graphs.graph_of[node]]
-        degree = np.bincount(node[stays], minlength=graphs.n_nodes)
-        leaves = np.flatnonzero(degree == 1)
-        while len(leaves):
-            degree[leaves] = 0
-            others = near[ranges(graphs.indptr[leaves], graphs.indptr[leaves + 1])]
-            np.subtract.at(degree, others, 1)
-            leaves = np.unique(others[degree[others] == 1])
-        stays &= (degree[node] > 1) & (degree[near] > 1)
-        nodes = np.flatnonzero(degree > 1)
-        number = np.cumsum(degree > 1) - 1
-        rows = np.bincount(number[node[stays]], minlength=len(nodes))
-        first = np.searchsorted(nodes, graphs.node_ptr)
-        return _Core(nodes, graphs.graph_of[nodes], first, pointers(rows), number[near[stays]])
-
-    @property
-    def edges(self) -> tuple[Ints, Ints]:
-        """(E) the lower and (E) the higher end of each"""
-        node = np.repeat(np.arange(len(self.nodes)), np.diff(self.indptr))
-        once = node < self.near
-        return node[once], self.near[once]
+def _with_two_ways(graphs: Graphs) -> Bools:
+    """(N) false for nodes that hang on a single edge, and so are on no cycle, and in graphs with too many edges"""
+    degree = np.bincount(graphs.entry_node[graphs.entry_node != graphs.indices], minlength=graphs.n_nodes)
+    degree[(np.diff(graphs.indptr[graphs.node_ptr]) > 2 * MOST_EDGES)[graphs.graph_of]] = 0
+    leaves = np.flatnonzero(degree == 1)
+    while len(leaves):
+        degree[leaves] = 0
+        others = graphs.indices[ranges(graphs.indptr[leaves], graphs.indptr[leaves + 1])]
+        np.subtract.at(degree, others, 1)
+        leaves = np.unique(others[degree[others] == 1])
+    return degree > 1
 
 
-def _search(core: _Core, u: Ints, v: Ints) -> tuple[Ints, Ints]:
+def _search(graphs: Graphs, u: Ints, v: Ints) -> tuple[Ints, Ints]:
     """The nodes on the shortest cycles through each edge between u and v, edge after edge; and how many, where any are.
 
     Every edge has a place for every node of its graph. All edges together go from u, step by step and not over the edge
     itself, until they stand next to v, and then back by all ways of as few steps."""
-    of_graph, indptr = core.graph_of[u], core.indptr
-    starts = pointers(np.diff(core.node_ptr)[of_graph])
+    of_graph, indptr = graphs.graph_of[u], graphs.indptr
+    starts = pointers(graphs.node_counts[of_graph])
     edge = np.repeat(np.arange(len(u)), np.diff(starts))  # of every place
-    shift = starts[:-1] - core.node_ptr[of_graph]
+    shift = starts[:-1] - graphs.node_ptr[of_graph]
     begin, end = u + shift, v + shift
     steps, is_on = np.full(len(edge), UNSEEN, np.int8), np.zeros(len(edge), bool)
     steps[begin] = 0
@@ -100,7 +77,7 @@ def _search(core: _Core, u: Ints, v: Ints) -> tuple[Ints, Ints]:
         """The places next to these that as many steps lead to"""
         node, back = places - shift[edge[places]], shift[edge[places]]
         first, last = indptr[node], indptr[node + 1]
-        near = core.near[ranges(first, last)] + np.repeat(back, last - first)
+        near = graphs.indices[ranges(first, last)] + np.repeat(back, last - first)
         found: Ints = near[steps[near] == which]
         return found
 
