@@ -57,7 +57,7 @@ class EncodedGraphs:
         """The graphs with these numbers, in this order; ``there`` (N): with these of their nodes alone, ranked as they
         are. The network sees what it sees at presence 0 of the others; ``shape`` says which entries these leave."""
         counts = self.node_ptr[chosen + 1] - self.node_ptr[chosen]
-        nodes = _ranges(self.node_ptr[chosen], counts)
+        nodes = ranges(self.node_ptr[chosen], counts)
         graph_of = torch.repeat_interleave(torch.arange(len(chosen), device=nodes.device), counts)
         position = torch.arange(len(nodes), device=nodes.device)
         place = self.place[nodes]
@@ -72,7 +72,7 @@ class EncodedGraphs:
         if there is not None:  # the last serves -1
             table = F.pad(torch.where(there, there.cumsum(0) - 1, -1), (0, 1), value=-1)[table]
         bag_counts = self.bag_ptr[nodes + 1] - self.bag_ptr[nodes]
-        entries = _ranges(self.bag_ptr[nodes], bag_counts)
+        entries = ranges(self.bag_ptr[nodes], bag_counts)
         offsets = (bag_counts.cumsum(0) - bag_counts).to(self.bag_rows.dtype)
         weight = None if self.bag_weight is None else self.bag_weight[entries]
         batch = Batch(
@@ -93,7 +93,7 @@ def _concat(name: str, several: Sequence[Any]) -> Any:
     return torch.cat(present)
 
 
-def _ranges(first: Tensor, counts: Tensor) -> Tensor:
+def ranges(first: Tensor, counts: Tensor) -> Tensor:
     """All integers of first[0]..first[0]+counts[0]-1, then of the next, end to end."""
     shift = torch.repeat_interleave(first - (counts.cumsum(0) - counts), counts)
     return torch.arange(len(shift), device=first.device) + shift

@@ -22,6 +22,7 @@ from egocnn.data.arrays import Ints, pointers
 from egocnn.encode.batch import EncodedGraphs
 from egocnn.errors import RunError
 from egocnn.nn.batch import Batch
+from egocnn.nn.embed import PatchShape
 
 PREFIX = ".prepared"  # How names of shared files begin.
 OF_NODES = ("steps", "node_label", "attributes", "place")  # What a record has a row of for every node,
@@ -200,9 +201,9 @@ class CachedGraphs:
         target = None if self.target is None else self.target.to(device)
         return replace(self, node_ptr=self.node_ptr.to(device), target=target)
 
-    def batch(self, chosen: Tensor) -> Batch:
-        """The graphs with these numbers, read from disk."""
+    def batch(self, chosen: Tensor, there: Tensor | None = None, shape: PatchShape | None = None) -> Batch:
+        """As :meth:`EncodedGraphs.batch`, read from disk."""
         device = chosen.device
         some = self.cache.read(self.numbers[chosen.cpu().numpy()]).to(device)
-        batch = some.batch(torch.arange(len(chosen), device=device))
+        batch = some.batch(torch.arange(len(chosen), device=device), there, shape)
         return replace(batch, target=None if self.target is None else self.target[chosen])

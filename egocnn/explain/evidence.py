@@ -116,7 +116,7 @@ def _below(readout: Pool | SortPool, h: Tensor, batch: Batch, above: Tensor) -> 
     below = below.index_select(0, batch.graph_of)  # alike for all nodes of a graph
     if "max" in parts:  # shared by all nodes that attain it
         largest = batch.pool(h, "max")
-        attained = (h >= (largest - SAME * largest.abs()).index_select(0, batch.graph_of)).to(h.dtype)
+        attained = (largest - SAME * largest.abs()).index_select(0, batch.graph_of).le_(h)
         share = parts["max"] / batch.pool(attained, "sum").clamp(min=1)
         below = below.addcmul_(attained, share.index_select(0, batch.graph_of))
     return below

@@ -20,7 +20,7 @@ from egocnn.explain.structure import CriticalStructure, Trace
 from egocnn.explain.techniques import TECHNIQUES, ExplainedBatch, occlude
 from egocnn.explain.techniques.attention import AttentionHead
 from egocnn.model import Model, check_finite
-from egocnn.nn import EgoCNN, Output, Pool
+from egocnn.nn import EgoCNN, Output
 from egocnn.nn.device import choose_device, one_thread
 from egocnn.nn.memory import by_halves
 from egocnn.nn.predict import portions
@@ -112,8 +112,7 @@ def _portions(
         def question(numbers: Ints, there: Bools | None) -> Question:
             wanted = torch.from_numpy(numbers).to(place)
             part = None if there is None else torch.from_numpy(there).to(place)
-            # absent nodes may still count: as places of a readout, or to a module of the user's own
-            seen = any(each.custom_embedding or not isinstance(each.readout, Pool) for each in networks)
+            seen = networks[0].reads_absent
             parts = data.batch(chosen[wanted], None if seen else part, shape)
             presence = part.to(batch.attributes) if seen and part is not None else None
             return Question(networks, parts, of_class[wanted], model, presence)

@@ -181,6 +181,12 @@ class EgoCNN(nn.Module):
         return logits
 
     @property
+    def reads_absent(self) -> bool:
+        """Whether a node of presence 0 still counts, as a place of the readout or to a module of the user's own; of all
+        other networks a batch may leave it out."""
+        return self.custom_embedding or not isinstance(self.readout, Pool)
+
+    @property
     def n_parameters(self) -> int:
         """Numbers that training can change; a tied filter bank counts once."""
         return sum(p.numel() for p in self.parameters() if p.requires_grad)

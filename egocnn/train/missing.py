@@ -1,4 +1,4 @@
-"""Which nodes a training step leaves out: numbers of graphs and nodes -> presence, 0 or 1.
+"""Which nodes a training step leaves out: numbers of graphs and nodes -> whether they are there.
 
 A network that sees parts of graphs while it learns can be asked what a graph would be without one of its parts.
 
@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 
 from egocnn.config import TrainConfig
-from egocnn.nn.batch import Batch, Batchable
+from egocnn.encode.batch import ranges
+from egocnn.nn.batch import Batchable
 from egocnn.nn.engines.dropout import GOLDEN, mix
 
 IS_PART, SHARE, NODE = range(1, 4)
@@ -24,20 +25,15 @@ def present_nodes(seed: Tensor, epoch: Tensor, graph: Tensor, node: Tensor, conf
     return ~is_part | (_uniform(key, NODE, node) >= share)
 
 
-def presence_of(
-    batch: Batch, data: Batchable, chosen: Tensor, seed: int, epoch: int, config: TrainConfig
-) -> Tensor | None:
-    """(N) of the nodes of a batch that holds the chosen graphs; None where all are there, or hardly any would be"""
+def present_in(data: Batchable, chosen: Tensor, seed: int, epoch: int, config: TrainConfig) -> Tensor | None:
+    """(N) which nodes of the chosen graphs are there; None where all are, or hardly any would be"""
     if config.parts == 0 or config.missing == 0:
         return None
-    first = batch.node_counts.cumsum(0) - batch.node_counts
-    shift = (data.node_ptr[chosen] - first)[batch.graph_of]
-    node = torch.arange(len(batch.place), device=shift.device) + shift
-    of_epoch = [torch.tensor(number, device=shift.device) for number in (seed, epoch)]
-    there = present_nodes(of_epoch[0], of_epoch[1], chosen[batch.graph_of], node, config)
-    if there.all() or int(there.sum()) < 2:  # a single node has no spread for the norms to learn
-        return None
-    return there.to(batch.attributes.dtype)
+    first, counts = data.node_ptr[chosen], data.node_ptr[chosen + 1] - data.node_ptr[chosen]
+    of_epoch = torch.tensor([seed, epoch], device=chosen.device)
+    there = present_nodes(of_epoch[0], of_epoch[1], chosen.repeat_interleave(counts), ranges(first, counts), config)
+    # a single node has no spread for the norms to learn
+    return None if there.all() or int(there.sum()) < 2 else there
 
 
 def _uniform(key: Tensor, stream: int, number: Tensor) -> Tensor:

@@ -1,3 +1,4 @@
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -11,9 +12,9 @@ from hypothesis import strategies as st
 from egocnn.config import ExplainConfig
 from egocnn.data.arrays import Bools, Floats
 from egocnn.data.graphs import Graphs
-from egocnn.explain import explain
+from egocnn.explain import additive, explain
 from egocnn.explain.additive import Views, blurred, contributions, handed_to_edges, integrated_gradients
-from egocnn.explain.additive.cycles import LONGEST, MOST_EDGES, Cycles
+from egocnn.explain.additive.cycles import LONGEST, MOST_EDGES, MOST_SEEN, Cycles
 from egocnn.explain.structure import CriticalStructure
 from egocnn.model import Model
 from tests.explain.random_models import USUAL, assert_close, predictor_for, question_for
@@ -157,21 +158,46 @@ def test_nodes_on_cycles_take_a_share_of_their_mean_and_others_keep_their_own() 
     assert found == pytest.approx([*(0.5 * np.arange(6) + 0.5 * own), 6.0])
 
 
+def units_of(plain: nx.Graph) -> list[list[int]]:
+    """One edge after the other, as the words say it."""
+    core, wanted = nx.k_core(plain, 2), []
+    for u, v in list(core.edges):
+        u, v = sorted((u, v))
+        core.remove_edge(u, v)
+        ways = list(nx.all_shortest_paths(core, u, v)) if nx.has_path(core, u, v) else []
+        seen = nx.single_source_shortest_path_length(core, u, len(ways[0]) - 2) if ways else {}
+        if ways and len(ways[0]) <= LONGEST and len(seen) <= MOST_SEEN:
+            wanted.append(sorted({node for way in ways for node in way}))
+        core.add_edge(u, v)
+    return wanted
+
+
+def sketches(seed: int) -> Iterator[nx.Graph]:
+    """Graphs with cycles of all lengths, dense ones, and trees, some with nodes that are alone."""
+    size = 3 + seed % 12
+    yield nx.cycle_graph(size)
+    yield nx.disjoint_union(nx.gnm_random_graph(2 * size, 2 * size + seed % 7, seed=seed), nx.ladder_graph(seed % 5))
+    yield nx.complete_bipartite_graph(1 + size % 4, 3)
+    yield nx.random_labeled_tree(size, seed=seed)
+
+
 @settings(max_examples=60)
-@given(graphs=random_graphs(classes=False))
-def test_units_are_all_nodes_on_the_shortest_cycles_through_an_edge(graphs: Graphs) -> None:
-    wanted = []
-    for graph, start in zip(graphs, graphs.node_ptr.tolist(), strict=False):
-        plain = nx.Graph([(u, v) for u, v in graph.edges.tolist() if u != v])
-        for u, v in list(plain.edges):
-            plain.remove_edge(u, v)
-            ways = list(nx.all_shortest_paths(plain, u, v)) if nx.has_path(plain, u, v) else []
-            if ways and len(ways[0]) <= LONGEST:
-                wanted.append(sorted({start + node for way in ways for node in way}))
-            plain.add_edge(u, v)
-    cycles = Cycles.of(graphs)
-    found = [cycles.node[cycles.unit == unit].tolist() for unit in np.unique(cycles.unit)]
-    assert sorted(found) == sorted(wanted)
+@given(graphs=random_graphs(classes=False), seed=st.integers(0, 1000), at_once=st.sampled_from([1, 60, 1 << 22]))
+def test_units_are_all_nodes_on_the_shortest_cycles_through_an_edge(graphs: Graphs, seed: int, at_once: int) -> None:
+    drawn = [one_graph(len(each), [*each.edges]) for each in sketches(seed)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(additive.cycles, "ENTRIES_AT_ONCE", at_once)
+        for some in (graphs, Graphs.concat(drawn)):
+            cycles, plain = Cycles.of(some), nx.Graph([(u, v) for u, v in some.edges.tolist() if u != v])
+            found = [cycles.node[cycles.unit == unit].tolist() for unit in np.unique(cycles.unit)]
+            assert sorted(found) == sorted(units_of(plain))
+
+
+def test_no_cycle_is_found_around_an_edge_with_too_many_nodes_in_sight() -> None:
+    fan = [(0, n) for n in range(1, MOST_SEEN + 40)] + [(n, n + 1) for n in range(1, MOST_SEEN + 39)]
+    plain = nx.Graph(fan)  # from the hub it is too many, from its neighbours only the hub is in sight
+    cycles = Cycles.of(one_graph(len(plain), fan))
+    assert len(np.unique(cycles.unit)) == len(units_of(plain)) == MOST_SEEN + 38
 
 
 def test_no_cycles_are_looked_for_in_very_large_graphs() -> None:

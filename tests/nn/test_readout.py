@@ -36,6 +36,7 @@ def test_gradients_equal_finite_differences_and_a_graph_without_nodes_reads_zero
     assert (out[[1, 3]] == 0).all()
     assert (out[[0, 2]] != 0).any(dim=1).all()
     assert torch.autograd.gradcheck(lambda h: readout(h, batch), (h,))
+    assert torch.autograd.gradgradcheck(lambda h: readout(h, batch), (h,))
 
 
 @pytest.mark.parametrize("sign", [1.0, -1.0])

@@ -1,7 +1,10 @@
 import math
 import random
+import subprocess
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,13 +12,14 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from torch import nn
 
 from egocnn.data.graphs import Graphs
 from egocnn.encode.encoder import Encoder
 from egocnn.errors import DataError
 from egocnn.nn import predict as predicting
 from egocnn.nn.predict import portions
-from egocnn.train.engines.common import Progress, rate
+from egocnn.train.engines.common import AdamW, Progress, rate
 from egocnn.train.engines.recorded.engine import RecordedEngine
 from egocnn.train.loop import EngineName
 from egocnn.train.metrics import evaluate, loss_and_score, loss_of
@@ -51,6 +55,39 @@ def test_the_first_weights_follow_from_the_seed_and_random_states_outside_do_not
         torch.manual_seed(seed)
         results.append(learn(alcohols(), MODEL, TRAIN)[0].networks[0].state_dict())
     assert same(*results)
+
+
+def test_training_and_its_checkpoints_do_not_import_the_compiler_of_torch(tmp_path: Path) -> None:
+    script = f"""
+import sys
+from dataclasses import replace
+from pathlib import Path
+from egocnn.train.checkpoint import Checkpoint
+from egocnn.train.engines.common import Member
+from egocnn.train.loop import fit
+from tests.support.tiny import TRAIN, alcohols, parts
+for epochs, engine in enumerate(("plain", "recorded", "plain"), 1):
+    checkpoint = Checkpoint(Path({str(tmp_path)!r}, "checkpoint.safetensors"), "this run")
+    config, how = replace(TRAIN, epochs=epochs), dict(engine=engine, resume=checkpoint.resume, keep=checkpoint.keep)
+    fit([Member(*parts(alcohols()), 0)], config, **how)
+sys.exit("torch._dynamo is there" if "torch._dynamo" in sys.modules else 0)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_optimiser_is_that_of_torch_but_for_rounding() -> None:
+    several = [[nn.Parameter(torch.linspace(-1, 1, n).view(-1, 5).clone()) for n in (35, 5, 0)] for _ in range(2)]
+    optimizers = AdamW(several[0], weight_decay=0.1, fused=True), torch.optim.AdamW(several[1], weight_decay=0.1)
+    for step in range(6):
+        for parameters, optimizer in zip(several, optimizers, strict=True):
+            optimizer.param_groups[0]["lr"] = 0.1 / (step + 1)
+            for parameter in parameters[step % 2 :]:  # every second time one has no gradient
+                parameter.grad = (parameter.detach() - step).sin()
+            optimizer.step()
+            optimizer.zero_grad()
+    for one, other in zip(*several, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-6, atol=1e-6)
 
 
 # ── learning ──────────────────────────────────────────────────────────────────────────────────────

@@ -4,17 +4,19 @@ Every edge that lies on a cycle of at most eight nodes has a unit: all nodes on 
 no choice between equal cycles has to be made. An edge that two rings share has both of them."""
 
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 
-from egocnn.data.arrays import Floats, Ints
+from egocnn.data.arrays import Bools, Floats, Ints, pointers, ranges
 from egocnn.data.graphs import Graphs
+from egocnn.data.subgraphs import keep_nodes
 
 LONGEST = 8  # Nodes of a cycle that is still seen as one thing.
 MOST_EDGES, MOST_SEEN = 20_000, 256
 """In a graph with more edges, and around an edge with more nodes within reach, no cycles are looked for: where nearly
 everything lies on short cycles, they tell nothing apart."""
+ENTRIES_AT_ONCE = 1 << 22  # Of adjacency rows that are gone through for all edges together.
+UNSEEN = -1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -27,10 +29,15 @@ class Cycles:
     @staticmethod
     def of(graphs: Graphs) -> "Cycles":
         """Look for them."""
-        units = [unit for start, stop in pairwise(graphs.node_ptr.tolist()) for unit in _units(graphs, start, stop)]
-        sizes = np.array([len(unit) for unit in units], np.int64)
-        node = np.fromiter((node for unit in units for node in unit), np.int64, int(sizes.sum()))
-        return Cycles(node, np.repeat(np.arange(len(units)), sizes))
+        stays = _with_two_ways(graphs)
+        core = keep_nodes(graphs, stays)
+        u, v = core.edges[core.edges[:, 0] != core.edges[:, 1]].T
+        # as many edges at a time as bounds the memory of one step from all that they have seen
+        entries = np.cumsum(np.diff(core.indptr[core.node_ptr])[core.graph_of[u]])
+        cuts = np.flatnonzero(np.diff(entries // ENTRIES_AT_ONCE)) + 1
+        found = [_search(core, *ends) for ends in zip(np.split(u, cuts), np.split(v, cuts), strict=True)]
+        node, sizes = (np.concatenate(each) for each in zip(*found, strict=True))
+        return Cycles(np.flatnonzero(stays)[node], np.repeat(np.arange(len(sizes)), sizes))
 
     def share(self, values: Floats, share: float) -> Floats:
         """(N) nodes on short cycles with this share of the mean over their units"""
@@ -40,33 +47,56 @@ class Cycles:
         return np.where(count > 0, (1 - share) * values + share * around, values)
 
 
-def _units(graphs: Graphs, start: int, stop: int) -> list[list[int]]:
-    """One for every edge on a short cycle of the graph with these nodes"""
-    ends = graphs.indptr[start : stop + 1].tolist()
-    if ends[-1] - ends[0] > 2 * MOST_EDGES:
-        return []
-    joined = {n: set(graphs.indices[a:b].tolist()) - {n} for n, (a, b) in enumerate(pairwise(ends), start)}
-    leaves = [node for node, others in joined.items() if len(others) < 2]
-    while leaves:  # what hangs on a single edge is on no cycle
-        node = leaves.pop()
-        for other in joined.pop(node, ()):
-            joined[other].remove(node)
-            if len(joined[other]) < 2:
-                leaves.append(other)
-    edges = ((u, v) for u, others in joined.items() for v in others if u < v)
-    return [unit for u, v in edges if (unit := _shortest_cycles(joined, u, v))]
+def _with_two_ways(graphs: Graphs) -> Bools:
+    """(N) false for nodes that hang on a single edge, and so are on no cycle, and in graphs with too many edges"""
+    degree = np.bincount(graphs.entry_node[graphs.entry_node != graphs.indices], minlength=graphs.n_nodes)
+    degree[(np.diff(graphs.indptr[graphs.node_ptr]) > 2 * MOST_EDGES)[graphs.graph_of]] = 0
+    leaves = np.flatnonzero(degree == 1)
+    while len(leaves):
+        degree[leaves] = 0
+        others = graphs.indices[ranges(graphs.indptr[leaves], graphs.indptr[leaves + 1])]
+        np.subtract.at(degree, others, 1)
+        leaves = np.unique(others[degree[others] == 1])
+    return degree > 1
 
 
-def _shortest_cycles(joined: dict[int, set[int]], start: int, end: int) -> list[int]:
-    """The nodes on the shortest cycles through the edge between these two; none where they are too long"""
-    seen, layers = {start}, [joined[start] - {end}]  # the nodes one step from the start, two steps, ...
-    while end not in layers[-1]:
-        seen |= layers[-1]
-        if not layers[-1] or len(layers) == LONGEST - 1 or len(seen) > MOST_SEEN:
-            return []
-        layers.append(set().union(*(joined[node] for node in layers[-1])) - seen)
-    back, unit = {end}, [start, end]
-    for layer in layers[-2::-1]:  # of every layer the nodes from which the end is reached in as few steps
-        back = layer.intersection(set().union(*(joined[node] for node in back)))
-        unit += back
-    return sorted(unit)
+def _search(graphs: Graphs, u: Ints, v: Ints) -> tuple[Ints, Ints]:
+    """The nodes on the shortest cycles through each edge between u and v, edge after edge; and how many, where any are.
+
+    Every edge has a place for every node of its graph. All edges together go from u, step by step and not over the edge
+    itself, until they stand next to v, and then back by all ways of as few steps."""
+    of_graph, indptr = graphs.graph_of[u], graphs.indptr
+    starts = pointers(graphs.node_counts[of_graph])
+    edge = np.repeat(np.arange(len(u)), np.diff(starts))  # of every place
+    shift = starts[:-1] - graphs.node_ptr[of_graph]
+    begin, end = u + shift, v + shift
+    steps, is_on = np.full(len(edge), UNSEEN, np.int8), np.zeros(len(edge), bool)
+    steps[begin] = 0
+
+    def around(places: Ints, which: int) -> Ints:
+        """The places next to these that as many steps lead to"""
+        node, back = places - shift[edge[places]], shift[edge[places]]
+        first, last = indptr[node], indptr[node + 1]
+        near = graphs.indices[ranges(first, last)] + np.repeat(back, last - first)
+        found: Ints = near[steps[near] == which]
+        return found
+
+    seen, is_open, front = np.ones(len(u), np.int64), np.ones(len(u), bool), begin
+    for step in range(1, LONGEST - 1):
+        there = around(front, UNSEEN)
+        steps[there[there != end[edge[there]]]] = step
+        front = np.flatnonzero(steps == step)
+        seen += (new := np.bincount(edge[front], minlength=len(u)))
+        is_open &= (new > 0) & (seen <= MOST_SEEN)
+        if not is_open.any():
+            break
+        back, before = end[is_open], step
+        while before and len(back := around(np.unique(back), before)):
+            is_on[back] = is_on[begin[edge[back]]] = True
+            before -= 1
+        is_open &= ~is_on[begin]
+        front = front[is_open[edge[front]]]
+    is_on[end] = is_on[begin]
+    found = np.flatnonzero(is_on)
+    sizes = np.bincount(edge[found], minlength=len(u))
+    return found - shift[edge[found]], sizes[sizes > 0]

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Protocol
+from inspect import unwrap
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -57,15 +58,26 @@ class Progress:
         return Progress(network, config, copy_of(network))
 
     @cached_property
-    def optimizer(self) -> torch.optim.AdamW:
-        """Made when it is first asked for: torch imports its compiler for it, which takes seconds."""
-        rate, decay = self.config.learning_rate, self.config.weight_decay
-        return torch.optim.AdamW(self.network.parameters(), lr=rate, weight_decay=decay)
+    def optimizer(self) -> "AdamW":
+        """Made when it is first asked for: steps that are recorded do without."""
+        parameters, rate, decay = list(self.network.parameters()), self.config.learning_rate, self.config.weight_decay
+        return AdamW(parameters, lr=rate, weight_decay=decay, fused=parameters[0].device.type == "cpu" or None)
 
     @property
     def goes_on(self) -> bool:
         """Whether there are epochs left, and patience."""
         return len(self.history.epochs) < self.config.epochs and self.history.stale < self.config.patience
+
+
+class AdamW(torch.optim.AdamW):
+    """torch's own without the wrappers that keep its compiler out of these methods: the first call of each would import
+    the compiler, which takes seconds."""
+
+    add_param_group: Any = unwrap(torch.optim.AdamW.add_param_group)
+    state_dict: Any = unwrap(torch.optim.AdamW.state_dict)
+    load_state_dict: Any = unwrap(torch.optim.AdamW.load_state_dict)
+    zero_grad: Any = unwrap(torch.optim.AdamW.zero_grad)
+    step: Any = torch.no_grad()(unwrap(torch.optim.AdamW.step))
 
 
 class Engine(Protocol):

@@ -15,12 +15,13 @@ from torch import Tensor, nn
 from egocnn.config import TrainConfig
 from egocnn.data.arrays import Bools
 from egocnn.nn.device import choose_device
+from egocnn.nn.embed import PatchySan
 from egocnn.nn.rows import drawing_from
 from egocnn.train.engines.common import STEEPEST, Member, Progress, copy_of, epoch_seed, is_lower, rate, reseeding
 from egocnn.train.engines.parts import GradientStep
 from egocnn.train.history import SCORES, Epoch
 from egocnn.train.metrics import evaluate, loss_and_score, loss_of, weight_of
-from egocnn.train.missing import presence_of
+from egocnn.train.missing import present_in
 
 
 class PlainEngine:
@@ -113,9 +114,13 @@ def run_batch(
     network: nn.Module, member: Member, chosen: Tensor, epoch: int, config: TrainConfig, device: torch.device
 ) -> tuple[Tensor, Tensor]:
     """Outputs and targets of the chosen graphs, some with nodes missing, by the member's network or a copy of it."""
-    batch = member.train.batch(chosen)
+    own, embed = member.network, member.network.embed
+    there = present_in(member.train, chosen, member.seed, epoch, config)
+    # what the batch leaves out costs nothing; a GPU computes all, and multiplies by 0
+    left_out = there if device.type == "cpu" and not own.reads_absent else None
+    batch = member.train.batch(chosen, left_out, embed.shape if isinstance(embed, PatchySan) else None)
     assert batch.target is not None
-    presence = presence_of(batch, member.train, chosen, seed=member.seed, epoch=epoch, config=config)
+    presence = None if there is None or left_out is not None else there.to(batch.attributes.dtype)
     with torch.autocast("cuda", torch.bfloat16) if is_lower(config.precision, device) else nullcontext():
         outputs: Tensor = network(batch, presence).output
     return outputs.float(), batch.target

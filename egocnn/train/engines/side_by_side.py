@@ -40,8 +40,6 @@ class SideBySideEngine(PlainEngine):
 
     def __init__(self, members: Sequence[Member], progress: Sequence[Progress], config: TrainConfig) -> None:
         super().__init__(members, progress, config)
-        for each in progress:
-            _ = each.optimizer  # made before there are threads: what torch imports for it is imported by one
         self._threads = torch.get_num_threads()
         self._turns = Turns(self._threads)
         self._pool = ThreadPoolExecutor(len(members), "network", initializer=torch.set_num_threads, initargs=(1,))

@@ -85,16 +85,6 @@ def test_so_it_is_with_graphs_of_one_node_one_at_a_time_and_with_graphs_of_which
         assert_as_in_the_plain_engine(own, replace(TRAIN, epochs=2, batch_size=1, parts=parts))
 
 
-def test_a_stack_that_keeps_no_checkpoint_makes_no_optimiser_of_torch(monkeypatch: pytest.MonkeyPatch) -> None:
-    def make(*_: object, **__: object) -> None:
-        raise AssertionError("torch imports its compiler for an optimiser, which takes seconds")
-
-    own = replicas([oxygens(20)], plain_model(**SIZES))
-    monkeypatch.setattr(torch.optim, "AdamW", make)
-    _, (history,) = stacked(own, [0], TRAIN)
-    assert len(history.epochs) == TRAIN.epochs
-
-
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 @in_parts
 @pytest.mark.parametrize("readout", ["max", "mean+max", "log", "sort"])

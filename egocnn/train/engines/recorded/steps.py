@@ -87,7 +87,7 @@ class RecordedStep(ABC):
 
 
 class StackedPresence:
-    """:func:`egocnn.train.missing.presence_of` for R replicas: the same nodes, found without waiting for the device.
+    """:func:`egocnn.train.missing.present_in` for R replicas: the same nodes, found without waiting for the device.
     Replicas count graphs and nodes in their own collections, which begin somewhere in the tensors of all."""
 
     def __init__(self, seeds: Tensor, first_graph: Tensor, node_ptr: Tensor, config: TrainConfig) -> None:
