@@ -49,6 +49,9 @@ def test_predictions_have_the_columns_of_every_target_after_its_name(run: Path, 
     assert [row["polar true"] for row in found[0]] == ["no", "yes", "", "no", "no"]
     assert [row["length true"] for row in found[0]] == ["1.5", "3.0", "3.0", "4.5", ""]
     assert float(found[0][0]["polar p_no"]) + float(found[0][0]["polar p_yes"]) == pytest.approx(1)
+    tested = rows(run / "test_predictions.csv")
+    assert list(tested[0]) == ["name", "smiles", *expected]
+    assert {row["smiles"] for row in tested} <= set(MOLECULES)
     # new data need not have all of the targets
     assert [(row["length true"], row["polar true"]) for row in found[1]] == [("4.0", ""), ("5.0", "")]
 
