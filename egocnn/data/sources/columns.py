@@ -9,7 +9,7 @@ from typing import Any
 
 from egocnn.config import ReadConfig
 from egocnn.data.schema import PARTS, rule
-from egocnn.data.sources.builder import NAME_FIELDS, PART_WORDS, known_texts, look_like_classes, number_of
+from egocnn.data.sources.builder import BOUND, NAME_FIELDS, PART_WORDS, known_texts, look_like_classes, number_of
 from egocnn.data.sources.smiles import OTHER_NAMES, parse_smiles
 from egocnn.data.sources.text import MOLECULE, listed, one_line
 from egocnn.errors import DataError, MissingExtraError
@@ -73,6 +73,8 @@ def _column(name: str, texts: Sequence[str]) -> dict[str, Any]:
         found = {"kind": "names" if len(counts) == len(known) else "texts", "different": len(counts)}
     else:
         found = {"kind": "values", "least": float(min(numbers)), "most": float(max(numbers))}
+        beyond = sum(bool(BOUND.fullmatch(text)) for text in known)
+        found |= {"only known to lie beyond a limit": beyond} if beyond else {}
     return {**found, "missing": len(texts) - len(known)}
 
 

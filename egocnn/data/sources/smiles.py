@@ -76,8 +76,8 @@ def from_frame(frame: Any, config: ReadConfig) -> Graphs:
         rule(times == 1, f"{where}: two columns are called {short(name)}")
     rule(len(frame), f"{where}: has no rows")
     molecules = smiles_column(names, config, where, "smiles=")
-    column = frame_target(frame, config)
-    if config.task == "auto" and str(getattr(column, "dtype", "")) == "category":
+    dtypes = [str(column.dtype) for column in frame_targets(frame, config).values()]
+    if config.task == "auto" and dtypes == ["category"]:
         config = replace(config, task="classification")
     fields = GraphFields(where, _strict(config), typed=False, way_out="; skip_invalid=True leaves such rows out")
     rows = ((f"{where}, row {row}", row, own, own[molecules]) for row, own in enumerate(frame_rows(frame)))
@@ -95,11 +95,10 @@ def _strict(config: ReadConfig) -> ReadConfig:
     return config if config.skip_invalid else replace(config, strict=True)
 
 
-def frame_target(frame: Any, config: ReadConfig) -> Any | None:
-    """The column to predict, with the type that it has in the table; None where there is none, or several."""
+def frame_targets(frame: Any, config: ReadConfig) -> dict[str, Any]:
+    """The columns to predict, with the types that they have in the table."""
     names = {str(name): name for name in frame.columns}
-    target, is_several = choose_targets(list(names), config.target, "DataFrame")
-    return frame[names[target[0]]] if target and not is_several else None
+    return {name: frame[names[name]] for name in choose_targets(list(names), config.target, "DataFrame")[0]}
 
 
 def from_smiles(
