@@ -47,7 +47,7 @@ def test_rows_without_a_target_are_left_out_of_the_training_and_predicted(
     code, out, _ = run("train", data, "-o", tmp_path / "run", *SHORT[:-1], "--json")
     assert code == 0
     assert json.loads(out)["graphs"] == 40
-    assert "2 of 42 graphs have no target and are left out of the training" in caplog.messages
+    assert "2 of 42 molecules have no target and are left out of the training" in caplog.messages
     printed(run, "predict", tmp_path / "run", data, "-o", tmp_path / "p.csv")
     assert [row["true"] for row in rows(tmp_path / "p.csv")][-3:] == ["alcohol", "", ""]
     assert all(row["predicted"] for row in rows(tmp_path / "p.csv"))
@@ -95,6 +95,7 @@ def test_info_lists_the_columns_of_a_table_without_a_target(run: Run, tmp_path: 
     data = table(tmp_path, "7,CCO,1", "8,CCC,0", "9,CC,1", head="id,smi,toxic")
     text = printed(run, "info", data)
     assert "column          smi: SMILES\ncolumn          toxic: classes (1: 2, 0: 1)\n" in text
+    assert "note            to train name a target: --target toxic, or all of them: --target all\n" in text
     facts = json.loads(printed(run, "info", data, "--json"))
     assert (facts["graphs"], facts["columns"]["toxic"]["counts"]) == (3, {"1": 2, "0": 1})
     assert "column" not in printed(run, "info", data, "--target", "toxic")

@@ -247,7 +247,7 @@ def test_rows_of_a_table_without_a_target_are_left_out_by_fit_with_a_line_and_pr
 ) -> None:
     frame = pd.DataFrame({"smiles": SMILES, "y": [None, *IS_ALCOHOL[1:].astype(int)]})
     with_gap = EgoCNNClassifier(**SMALL).fit(frame)
-    assert "1 of 24 graphs have no target and are left out of the training" in caplog.text
+    assert "1 of 24 molecules have no target and are left out of the training" in caplog.text
     without = EgoCNNClassifier(**SMALL).fit(frame[1:].reset_index(drop=True))
     np.testing.assert_array_equal(with_gap.predict_proba(SMILES), without.predict_proba(SMILES))
     assert refusal(EgoCNNClassifier(**SMALL).fit, SMILES, frame["y"]).startswith(
