@@ -80,7 +80,7 @@ def check_targets(graphs: Graphs) -> None:
     distinct = len(np.unique(graphs.target))
     if graphs.is_classification and distinct > max(FEW_CLASSES, 0.8 * len(graphs)):
         advice = "name another column with --target, or --task regression for numbers"
-        raise DataError(f"{distinct} classes for {len(graphs)} graphs, almost one for each; {advice}")
+        raise DataError(f"{distinct} classes for {len(graphs)} {graphs.unit}, almost one for each; {advice}")
     if distinct < 2:
         only = graphs.class_names[int(graphs.target[0])] if graphs.is_classification else graphs.target[0]
         raise DataError(f"every graph has the same target, {only}; there is nothing to tell apart")

@@ -55,7 +55,7 @@ def test_rows_without_a_target_are_left_out_of_the_training_and_predicted(
 
 def test_a_target_that_names_every_row_or_is_the_smiles_is_refused(run: Run, tmp_path: Path) -> None:
     data = table(tmp_path, *(f"{'C' * (n + 1)},x{n}" for n in range(12)))
-    check_refused(run, "12 classes for 12 graphs", "train", data, "-o", tmp_path / "run", *SHORT)
+    check_refused(run, "12 classes for 12 molecules", "train", data, "-o", tmp_path / "run", *SHORT)
     check_refused(run, "is the column of SMILES", "train", data, "--target", "smiles", "-o", tmp_path / "run", *SHORT)
 
 
@@ -95,7 +95,7 @@ def test_info_lists_the_columns_of_a_table_without_a_target(run: Run, tmp_path: 
     data = table(tmp_path, "7,CCO,1", "8,CCC,0", "9,CC,1", head="id,smi,toxic")
     text = printed(run, "info", data)
     assert "column          smi: SMILES\ncolumn          toxic: classes (1: 2, 0: 1)\n" in text
-    assert "note            to train name a target: --target toxic, or all of them: --target all\n" in text
+    assert "note            to train, name one with --target (toxic), or all of them with --target all\n" in text
     facts = json.loads(printed(run, "info", data, "--json"))
     assert (facts["graphs"], facts["columns"]["toxic"]["counts"]) == (3, {"1": 2, "0": 1})
     assert "column" not in printed(run, "info", data, "--target", "toxic")

@@ -43,8 +43,8 @@ def info(options: Options) -> None:
         lines.append(f"{what:16}{one_line(name)}: {shown.removesuffix(', missing 0')}")
     facts |= {"columns": columns} if columns else {}
     if found := [name for name, column in columns.items() if could_be_target(column)]:
+        how = f"name one with --target ({listed(found, 3)}), or all of them with --target all"
         facts["problems"] = [
-            *facts["problems"],
-            f"to train name a target: --target {listed(found, 3)}, or all of them: --target all",
+            f"to train, {how}" if text.startswith("no target:") else text for text in facts["problems"]
         ]
     print_result(options, facts, [*lines, *(f"note            {problem}" for problem in facts["problems"])])
