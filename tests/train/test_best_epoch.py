@@ -31,6 +31,7 @@ from tests.support.tiny import (
     same,
     several_targets,
     state,
+    two_targets,
     with_opposite_classes,
 )
 
@@ -137,11 +138,6 @@ def test_uneven_classes_are_judged_by_roc_auc_and_that_is_said(
     assert History.from_plain(history.to_plain()).monitor == "roc_auc"
 
 
-def classes_of_two_targets() -> Graphs:
-    graphs = several_targets()
-    return graphs.replace(target=sure(graphs.target)[:, [0, 2]], targets=(graphs.targets[0], graphs.targets[2]))
-
-
 def measured(network: EgoCNN, data: EncodedGraphs, name: str) -> float:
     """The mean over the targets, each where it is known."""
     outputs, target = predict_each([network], data)[0].double(), sure(data.target)
@@ -163,8 +159,8 @@ def measured(network: EgoCNN, data: EncodedGraphs, name: str) -> float:
         (alcohols, "loss"),
         (oxygens, "rmse"),
         (oxygens, "mae"),
-        (classes_of_two_targets, "roc_auc"),
-        (classes_of_two_targets, "log_loss"),
+        (two_targets, "roc_auc"),
+        (two_targets, "log_loss"),
         (several_targets, "auto"),
     ],
 )
