@@ -22,7 +22,11 @@ Schedule = Literal["cosine", "constant"]
 CLASS_SCORES = ("accuracy", "log_loss", "roc_auc", "average_precision", "mcc", "balanced_accuracy")
 VALUE_SCORES = ("r2", "rmse", "mae", "spearman")
 SCORES = CLASS_SCORES + VALUE_SCORES
-Monitor = Literal["auto", "accuracy", "roc_auc", "average_precision", "mcc", "balanced_accuracy", "r2", "spearman"]
+LOWER_IS_BETTER = ("loss", "log_loss", "rmse", "mae")
+Monitor = Literal[
+    "auto", "loss", "accuracy", "log_loss", "roc_auc", "average_precision", "mcc", "balanced_accuracy",
+    "r2", "rmse", "mae", "spearman",
+]  # fmt: skip
 Device = Literal["auto", "cpu", "cuda"]
 Precision = Literal["auto", "float32", "bfloat16"]
 Technique = Literal["contributions", "relevance", "paper", "grad-cam", "gradient", "integrated-gradients", "occlusion"]
@@ -145,8 +149,8 @@ class TrainConfig:
     judgements: int = 80
     """Graphs that must speak for the best epoch: a smaller validation part is averaged over several epochs."""
     monitor: Monitor = "auto"
-    """Score that chooses the best epoch, of equals the lower loss (auto: accuracy or R²; ROC AUC where one class has
-    more than two thirds of the training graphs)."""
+    """Score that chooses the best epoch, of equals the lower loss; of several targets its mean (auto: accuracy or R²;
+    ROC AUC where one class has more than two thirds of the training graphs; the loss of several targets)."""
     validation: float = 0.1
     """Share of the training part that chooses the best epoch, where the data has no validation part."""
     parts: float = 0.3

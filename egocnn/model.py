@@ -14,7 +14,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 import torch
@@ -50,6 +50,8 @@ UNREADABLE = (SafetensorError, LookupError, ArithmeticError, TypeError, ValueErr
 """What reading a damaged run folder may raise."""
 
 T = TypeVar("T")
+Answer: TypeAlias = "tuple[str, Model, NDArray[np.float64], NDArray[np.float64] | None]"
+"""Of each of several targets, or of the one, called '': its name, model, predictions and spread"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -181,11 +183,13 @@ class Model:
             return torch.softmax(outputs.double() / self.temperature, dim=1).numpy()
         return self.encoder.to_value(outputs[:, 0].double()).numpy()
 
-    def by_target(
-        self, graphs: Graphs, *, device: str = "auto"
-    ) -> Iterator[tuple[str, Model, NDArray[np.float64], NDArray[np.float64] | None]]:
+    def by_target(self, graphs: Graphs, *, device: str = "auto") -> Iterator[Answer]:
         """Of each of several targets, or of the one, called '': name, model, predictions and spread, from one pass."""
-        for name, one, own in self.each_target(self.outputs_of_each(graphs, device=device)):
+        return self.of_outputs(self.outputs_of_each(graphs, device=device))
+
+    def of_outputs(self, outputs: NDArray[np.float32]) -> Iterator[Answer]:
+        """The same from the outputs (R, G, C) of every network"""
+        for name, one, own in self.each_target(outputs):
             yield name, one, one.interpret(torch.from_numpy(mean_output(own))), one.spread_of(own)
 
     def spread(self, graphs: Graphs, *, device: str = "auto") -> NDArray[np.float64] | None:

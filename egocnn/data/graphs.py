@@ -145,6 +145,11 @@ class Graphs(FlatGraphs):
         return f"Graphs({len(self)} graphs, {self.n_nodes} nodes, {self.n_edges} edges{kind})"
 
     @property
+    def unit(self) -> str:
+        """What people call them: molecules, where each has a SMILES, else graphs."""
+        return "graphs" if self.smiles is None else "molecules"
+
+    @property
     def is_classification(self) -> bool:
         """Whether classes are predicted, not values; not to be asked of several targets together."""
         rule(not self.targets, f"several targets ({', '.join(self.target_names)}), and here one is needed")

@@ -22,7 +22,7 @@ from egocnn.data.sources.jsonlines import JSON_SUFFIXES, json_records, json_rows
 from egocnn.data.sources.networkx import GRAPH_SUFFIXES, from_networkx, read_graph_files
 from egocnn.data.sources.pyg import from_pyg, plain_fields
 from egocnn.data.sources.records import GraphRecord, assemble, collect
-from egocnn.data.sources.smiles import frame_rows, frame_target, from_frame, from_smiles, is_molecule, smiles_records
+from egocnn.data.sources.smiles import frame_rows, frame_targets, from_frame, from_smiles, is_molecule, smiles_records
 from egocnn.data.sources.text import TABLE_SUFFIXES, one_line, short, suffix_of, table_rows
 from egocnn.data.sources.tu import fetch_set, read_tu
 from egocnn.data.store import GraphColumns, Store, is_store
@@ -202,20 +202,19 @@ def _from_objects(source: Any, config: ReadConfig) -> Graphs:
     return KINDS[str(kinds[first])][1](items, config)
 
 
-def targets_inside(source: Any, config: ReadConfig) -> Any | None:
-    """What is to be predicted, typed as a table, networkx graphs or data with an edge_index hold it; None elsewhere."""
+def targets_inside(source: Any, config: ReadConfig) -> dict[str, Any]:
+    """What is to be predicted by name, typed as a table, networkx graphs or data with an edge_index hold it."""
     if _is_frame(source):
-        return frame_target(source, config)
+        return frame_targets(source, config)
     items = _items(source)
     if _is_networkx(items[0]):
         rows: list[dict[str, Any]] = [item.graph for item in items]
     elif hasattr(items[0], "edge_index"):
         rows = [plain_fields(item, {config.target or "y", *split_names(config.target)}, "data") for item in items]
     else:
-        return None
+        return {}
     names = dict.fromkeys(str(name) for row in rows for name in row)
-    target, is_several = choose_targets(list(names), config.target, "graphs")
-    return [row.get(target[0]) for row in rows] if target and not is_several else None
+    return {name: [row.get(name) for row in rows] for name in choose_targets(list(names), config.target, "graphs")[0]}
 
 
 def _is_frame(source: Any) -> bool:

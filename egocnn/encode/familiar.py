@@ -22,6 +22,7 @@ class Familiarity:
     def __init__(self, encoder: Encoder) -> None:
         self._encoder = encoder
         self._count = Counter[str]()  # graphs, known labels, and graphs with unknown labels or attributes far away
+        self._unit = "graphs"
         self._names: dict[str, dict[str, None]] = {"node": {}, "edge": {}}
 
     def add(self, graphs: Graphs, total: int = 0) -> None:
@@ -30,6 +31,7 @@ class Familiarity:
         words, read = encoder.words(graphs), encoder.described(graphs)
         owner = {"node": read.graph_of, "edge": read.graph_of[read.entry_node]}
         count["graphs"] += len(graphs)
+        self._unit = graphs.unit
         for kind, columns in (("node", words.nodes), ("edge", words.edges)):
             if columns and not (kind == "node" and encoder.by_degree):  # how far degrees are is told below
                 unknown, spelled = columns[0] < 0, (*getattr(read, f"{kind}_label_names"), "?")
@@ -47,12 +49,15 @@ class Familiarity:
     def warn(self) -> None:
         """A line for each kind of thing that was unknown."""
         names, count = self._names, self._count
-        what = {kind: f"{kind} labels that the model was not trained on ({listed(names[kind], 5)})" for kind in names}
+        of_molecules = {"node": "atoms", "edge": "bonds"} if self._unit == "molecules" else {}
+        kinds = {"node": "node labels", "edge": "edge labels"} | of_molecules
+        what = {kind: f"{kinds[kind]} that the model was not trained on ({listed(names[kind], 5)})" for kind in names}
         far = "numbers of neighbours" if self._encoder.by_degree else "attributes"
         what["far"] = f"{far} more than {FAR:g} standard deviations from those of the training graphs"
         for kind, words in what.items():
             if count[kind]:
-                logging.getLogger("egocnn").warning("%d of %d graphs have %s", count[kind], count["graphs"], words)
+                some = f"{count[kind]} of {count['graphs']} {self._unit}"
+                logging.getLogger("egocnn").warning("%s have %s", some, words)
 
 
 def familiar(encoder: Encoder, collection: Collection, *, warn: bool = True) -> Iterator[Graphs]:

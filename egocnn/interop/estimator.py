@@ -27,6 +27,8 @@ from egocnn.interop import targets
 from egocnn.model import DIGESTS, Model
 from egocnn.show.streaming import read_as_trained
 from egocnn.train.history import History
+from egocnn.train.metrics import in_words, test_scores
+from egocnn.train.predictions import as_predicted
 from egocnn.train.progress import training_report
 from egocnn.train.recipe import learn
 from egocnn.train.run import digests, facts, history_csv, versions
@@ -103,7 +105,8 @@ class Estimator(BaseEstimator):
         Arguments:
             graphs: Anything that :func:`egocnn.read` takes: SMILES, RDKit molecules, a DataFrame, a file, ``Graphs``.
             y: A class for every graph, or a number for a regressor, in place of the graphs' own; or the name of the
-                column that holds them; of a DataFrame also a list of several.
+                column that holds them; of a DataFrame also a list of several. Or several targets, gaps among them, as
+                the columns of a DataFrame.
             reading: Fields of :class:`egocnn.config.ReadConfig`, ``smiles="structure"`` or ``hydrogens=True`` say;
                 what is predicted later is read alike.
 
@@ -118,21 +121,26 @@ class Estimator(BaseEstimator):
         known = set(getattr(graphs, "columns", ())) if isinstance(y, (list, tuple)) and y else set()
         if isinstance(y, str) or (known and len(y) < len(graphs) and known.issuperset(map(str, y))):
             reading, y = {**reading, "target": y}, None
-        task = "regression" if y is None and self._kind == "value" else "auto"
+        table = y if len(getattr(y, "columns", ())) > 1 else None
+        y = y if table is None else None
+        task: config.Task = "regression" if y is None and self._kind == "value" else "auto"
         source = list(graphs) if isinstance(graphs, Iterator) else graphs
         how = with_named_targets(source, ReadConfig(**{"task": task, **reading}))
         graphs = read(source, how)
         is_typed = y is None and not isinstance(source, (str, Path, Graphs))
-        column: Any = targets_inside(source, how) if is_typed else None
-        if hasattr(column, "name"):  # of a table: what is predicted later has it, too
-            how = replace(how, target=str(column.name))
+        columns = targets_inside(source, how) if is_typed else {}
+        if table is not None:
+            graphs, columns = targets.several_targets(graphs, table, task), {str(n): table[n] for n in table.columns}
+        if len(columns) == 1 and hasattr(source, "columns"):  # what is predicted later has it, too
+            how = replace(how, target=next(iter(columns)))
         origin = {} if isinstance(source, Graphs) else {"read": asdict(how)}
         y = None if y is None else targets.checked_targets(y, len(graphs))
         # without a split of their own: a fold of scikit-learn mixes its parts, or has none to train on
         graphs, about = self._with_targets(graphs.replace(part=None), y)
         graphs = with_known_target(graphs) if y is None else graphs
-        if column is not None and graphs.is_classification:
-            about |= targets.as_in_column(graphs.class_names, column)
+        kinds = graphs.targets or [(name, graphs.class_names) for name in columns]
+        typed = {name: targets.as_in_column(names, columns[name]) for name, names in kinds if names and name in columns}
+        about |= {"classes_of": typed} if graphs.targets else next(iter(typed.values()), {})
         # numpy's numbers, from a grid of settings say, as Python's: only these can be written as JSON
         given = self.get_params(deep=False).items()
         settings = {name: value.item() if isinstance(value, np.generic) else value for name, value in given}
@@ -174,8 +182,25 @@ class Estimator(BaseEstimator):
         """By the names of several targets: (G) classes by name, or (G, C) probabilities of those, and (G) values."""
         found: dict[str, Any] = {}
         for name, one, predicted, _ in self._fitted.by_target(self._read(graphs), device=self.device):
-            found[name] = np.array(one.class_names)[predicted.argmax(1)] if one.class_names and not proba else predicted
+            is_class = one.class_names and not proba
+            found[name] = self._classes_of(name)[predicted.argmax(1)] if is_class else predicted
         return found
+
+    def _mean_score(self, graphs: Any, y: Any, name: str, sample_weight: Any) -> float:
+        """The mean over several targets of the score with this name, each where it is known."""
+        rule(sample_weight is None, "graphs have no weights in the score of several targets")
+        graphs = self._read(graphs)
+        graphs = graphs if y is None else targets.several_targets(graphs, y, "classification")
+        found = test_scores(self._fitted, as_predicted(graphs, self._fitted), device=self.device)
+        rule(name in found, f"these graphs have no known target that is scored by {in_words(name)}; pass y")
+        return found[name]
+
+    def _classes_of(self, target: str | None = None) -> NDArray[Any]:
+        """The classes of a target, by default the first, as the data had them."""
+        model = self._fitted
+        several = model.about.get("classes_of") if model.targets else None
+        about = several.get(target or model.targets[0]) if isinstance(several, dict) else model.about
+        return targets.restored_classes(model.of_target(target).class_names, about if isinstance(about, dict) else {})
 
     def spread(self, graphs: Any) -> NDArray[np.float64] | None:
         """The model's doubt in its prediction for every graph, by how far its networks disagree.
@@ -213,8 +238,7 @@ class Estimator(BaseEstimator):
             classes = str(classes) if np.ndim(classes) == 0 else list(map(str, np.asarray(classes).tolist()))
         more: dict[str, Any] = {"attention": getattr(self, "attention_", None), "device": self.device}
         found = explain(self._fitted, graphs, how, target=target, classes=classes, fidelity=fidelity, **more)
-        names = self._fitted.of_target(target).class_names
-        classes = targets.restored_classes(names, self._fitted.about).tolist()
+        names, classes = self._fitted.of_target(target).class_names, self._classes_of(target).tolist()
         return Structures(targets.with_classes(structure, names, classes) for structure in found)
 
     def compare(self, first: Any, second: Any, *, target: str | None = None, classes: Any = None) -> Comparison:

@@ -46,9 +46,11 @@ class EgoCNNClassifier(ClassifierMixin, Estimator):
     _kind = "class"
 
     @property
-    def classes_(self) -> NDArray[Any]:
-        """The classes in the order of the probabilities: as ``y`` or the data had them, numbers say, else by name."""
-        return targets.restored_classes(self._fitted.class_names, self._fitted.about)
+    def classes_(self) -> Any:
+        """The classes in the order of the probabilities: as ``y`` or the data had them, numbers say, else by name. Of
+        several targets these by the target's name."""
+        several = (name for name in self._fitted.targets if self._fitted.of_target(name).class_names)
+        return {name: self._classes_of(name) for name in several} if self._fitted.targets else self._classes_of()
 
     def _with_targets(self, graphs: Graphs, y: NDArray[Any] | None) -> tuple[Graphs, dict[str, Any]]:
         if y is None and any(names for _, names in graphs.targets):
@@ -95,8 +97,11 @@ class EgoCNNClassifier(ClassifierMixin, Estimator):
             sample_weight: How much each graph counts.
 
         Returns:
-            The share of graphs that are predicted rightly."""
-        graphs, y = self._read(graphs), self._given(y)
+            The share of graphs that are predicted rightly; of several targets, ``y`` a DataFrame, the mean."""
+        y = self._given(y)
+        if self._fitted.targets:
+            return self._mean_score(graphs, y, "accuracy", sample_weight)
+        graphs = self._read(graphs)
         if y is not None:
             truth, known = targets.checked_targets(y, len(graphs)), self.classes_
             names = f"y[0] is {short(truth.tolist()[0])} and the model's classes are {listed(map(str, known))}"
@@ -154,8 +159,10 @@ class EgoCNNRegressor(RegressorMixin, Estimator):
             sample_weight: How much each graph counts.
 
         Returns:
-            At most 1; 0 is what the mean of all values scores."""
+            At most 1; 0 is what the mean of all values scores. Of several targets, ``y`` a DataFrame, their mean."""
         y = self._given(y)
+        if self._fitted.targets:
+            return self._mean_score(graphs, y, "r2", sample_weight)
         graphs = self._read(graphs, scored=y is None)
         if y is not None:
             values = targets.encode_values(targets.checked_targets(y, len(graphs)))

@@ -7,8 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from egocnn.config import ReadConfig, Task
 from egocnn.data.arrays import LARGEST
-from egocnn.data.sources.builder import is_missing
+from egocnn.data.graphs import Graphs
+from egocnn.data.sources.builder import GraphFields, is_missing
+from egocnn.data.sources.smiles import frame_rows
 from egocnn.data.sources.text import short
 from egocnn.errors import DataError, rule
 from egocnn.explain.structure import CriticalStructure
@@ -38,6 +41,16 @@ def checked_targets(y: Any, n_graphs: int) -> NDArray[Any]:
             raise DataError(f"y[{i}] is {kind} ({short(item)}) and y[0] {first}; all must be of one kind")
     array = np.asarray(y)
     return np.array(items) if array.dtype == object and first != "a text" else array
+
+
+def several_targets(graphs: Graphs, y: Any, task: Task) -> Graphs:
+    """The graphs with the columns of a table as several targets; what is missing is not known."""
+    rule(len(y) == len(graphs), f"y has {len(y)} rows for {len(graphs)} graphs")
+    fields = GraphFields("y", ReadConfig(target=",".join(map(str, y.columns)), task=task), typed=False)
+    for n, row in enumerate(frame_rows(y)):
+        fields.add(f"y, row {n}", str(n), row)
+    own = fields.columns()
+    return graphs.replace(target=own["target"], targets=own["targets"], class_names=())
 
 
 def encode_classes(y: NDArray[Any]) -> tuple[NDArray[Any], dict[str, Any]]:

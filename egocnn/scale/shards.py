@@ -34,9 +34,10 @@ from egocnn.files import (
 from egocnn.model import MODEL, Model
 from egocnn.nn.device import choose_device
 from egocnn.scale.choose import Choice
-from egocnn.show.streaming import Echo, explain_portions, explanation_row, prediction_rows
+from egocnn.show.streaming import Echo, explain_portions, explanation_row
 from egocnn.show.tables import Kinds, arrow_table, column_kinds, table_writer
 from egocnn.study.cluster import in_order, one_thread
+from egocnn.train.predictions import prediction_rows
 
 NOTE = "egocnn"  # The key in the footer of a file.
 MANIFEST = "manifest.json"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,13 +18,13 @@ from egocnn.data.graphs import Graphs
 from egocnn.data.read import Source, read, stream_source
 from egocnn.data.rows import RowPortion
 from egocnn.data.schema import DRAWN
-from egocnn.data.sources.builder import NUMBER
 from egocnn.data.sources.text import listed
 from egocnn.data.store import Store, Stored, is_store, write_store
 from egocnn.data.store.manifest import Manifest
 from egocnn.data.store.write import check_place
 from egocnn.errors import ConfigError, DataError, MissingColumnError
 from egocnn.show.tables import Kinds, table_writer
+from egocnn.train.predictions import as_predicted, prediction_kinds, prediction_rows
 
 if TYPE_CHECKING:
     from egocnn.explain.structure import CriticalStructure
@@ -66,19 +66,6 @@ def usual_settings(predictor: Model) -> dict[str, Any]:
     return {**usual, "task": "classification" if predictor.class_names else "regression"}
 
 
-def as_predicted(graphs: Graphs, predictor: Model) -> Graphs:
-    """Several targets as words -> those that the model predicts as values as numbers, NaN where they are none."""
-    if graphs.target is None or not graphs.targets or not predictor.targets:
-        return graphs
-    target, kinds = graphs.target.copy(), dict(graphs.targets)
-    for t, (name, words) in enumerate(graphs.targets):
-        if words and not predictor.of_target(name).class_names:
-            numbers = [float(word) if NUMBER.fullmatch(word) else np.nan for word in words]
-            target[:, t] = np.array([*numbers, np.nan])[np.nan_to_num(target[:, t], nan=-1).astype(np.int64)]
-            kinds[name] = ()
-    return graphs.replace(target=np.where(np.isinf(target), np.nan, target), targets=tuple(kinds.items()))
-
-
 def open_store(data: str, said: Mapping[str, Any] | None = None) -> Store | None:
     """The store that DATA names, if it names one; ``said``: how it is to be read, which must be how it was."""
     path = Path(os.path.expanduser(data))  # noqa: PTH111 — unlike pathlib's, it lets ~somebody pass
@@ -112,39 +99,6 @@ def prepare(
             raise DataError(f"{data}: cannot be read ({error.strerror})") from None
         source = stream or Source(choose_part(read(data, config), data, part, limit).portions())
     return write_store(source.portions, folder, source=data, read=asdict(config), facts=source.facts, **settings)
-
-
-def prediction_kinds(predictor: Model) -> dict[str, Any]:
-    """The columns of a prediction, and what each holds; of several targets those of each, after its name."""
-    if predictor.targets:
-        several = {name: prediction_kinds(predictor.of_target(name)) for name in predictor.targets}
-        return {f"{name} {column}": kind for name, kinds in several.items() for column, kind in kinds.items()}
-    predicted = "string" if predictor.class_names else "double"
-    probabilities = ["probability", *(f"p_{name}" for name in predictor.class_names)] if predictor.class_names else []
-    numbers = [*probabilities, *(["spread"] if len(predictor.networks) > 1 else [])]
-    return {"predicted": predicted, **dict.fromkeys(numbers, "double"), "true": predicted}
-
-
-def prediction_rows(
-    predictor: Model, graphs: Graphs, found: Sequence[Any] | None = None, *, device: str = "auto"
-) -> Iterator[dict[str, Any]]:
-    """The same columns of every graph, in order; ``found``: what ``by_target`` of the model has given."""
-    graphs = as_predicted(graphs, predictor)
-    found = found or list(predictor.by_target(graphs, device=device))
-    of_each = [graphs.of_target(name) if name else graphs for name, *_ in found]
-    for g in range(len(graphs)):
-        row: dict[str, Any] = {}
-        for (name, one, predicted, spread), own in zip(found, of_each, strict=True):
-            if not np.isfinite(predicted[g]).all():
-                raise DataError(f"graph {graphs.names[g]!r}: what is predicted is not a finite number")
-            columns: dict[str, Any] = {"predicted": predicted[g].tolist()}
-            if classes := one.class_names:
-                likeliest = int(predicted[g].argmax())
-                columns = {"predicted": classes[likeliest], "probability": float(predicted[g, likeliest])}
-                columns |= {f"p_{label}": p for label, p in zip(classes, predicted[g].tolist(), strict=True)}
-            columns |= {**({} if spread is None else {"spread": float(spread[g])}), "true": own.target_of(g)}
-            row |= {f"{name} {column}" if name else column: value for column, value in columns.items()}
-        yield row
 
 
 def explanation_kinds(predictor: Model) -> dict[str, Any]:

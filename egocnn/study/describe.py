@@ -72,12 +72,14 @@ def _problems(
     if count["loops"]:
         yield f"{count['loops']} self-loops; they are read as adjacency of a node to itself, never as neighbours"
     if count["isolated"]:
-        yield f"{count['isolated']} isolated nodes in {count['with_isolated']} graphs; no neighbour tells about them"
+        what = "isolated nodes" if graphs.smiles is None else "atoms without a bond"
+        where = f"{count['with_isolated']} {graphs.unit}"
+        yield f"{count['isolated']} {what} in {where}; no neighbour tells about them"
     # graphs that colours cannot tell apart: duplicates, at least to a model without cycles in its sight
     _, kind, number = np.unique(look, return_inverse=True, return_counts=True)
     if twins := int((number[kind] > 1).sum()):
         risk = "; a random split can put twins on both sides" if graphs.group is None else ""
-        yield f"{twins} graphs have a twin that Weisfeiler-Lehman colours cannot tell from it{risk}"
+        yield f"{twins} {graphs.unit} have a twin that Weisfeiler-Lehman colours cannot tell from it{risk}"
     for name, (target, class_names) in targets.items():
         yield from (f"{name}: {text}" if name else text for text in _target_problems(target, class_names, kind))
 

@@ -3,11 +3,11 @@ one model have a history each; :func:`mean_history` is what they came to on the 
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from statistics import fmean
 from typing import Any
 
-from egocnn.config import TrainConfig
+from egocnn.config import LOWER_IS_BETTER, TrainConfig
 
 SCORES = ("train_loss", "train_score", "validation_loss", "validation_score")
 NOTICEABLE = 1e-3  # Where the validation part is all but learned, ever smaller losses are no reason to go on.
@@ -15,7 +15,8 @@ NOTICEABLE = 1e-3  # Where the validation part is all but learned, ever smaller 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Epoch:
-    """One line of the history. Scores are accuracies, or R² of values; in validation what ``monitor`` says."""
+    """One line of the history. Scores are accuracies, R² of values, or the loss of several targets; in validation what
+    ``monitor`` says, negated in a training where lower is better."""
 
     epoch: int
     learning_rate: float
@@ -38,7 +39,7 @@ class History:
     epochs: list[Epoch] = field(default_factory=list)
     best: Epoch | None = None
     interrupted: bool = False
-    monitor: str = ""  # what the scores in validation are; '' for accuracy or R²
+    monitor: str = ""  # what the scores in validation are
     averaged: "tuple[History, ...]" = ()  # where this is the mean of several networks: their own histories
 
     @property
@@ -68,6 +69,15 @@ class History:
             if epoch.validation_score > score or epoch.validation_loss < loss - NOTICEABLE:
                 score, loss, at = max(score, epoch.validation_score), min(loss, epoch.validation_loss), epoch.epoch
         return len(self.epochs) - at
+
+    def in_unit(self, scale: float = 1.0) -> "History":
+        """As people read it: scores of which lower is better as they are, errors in the unit of the target."""
+        if self.monitor not in LOWER_IS_BETTER:
+            return self
+        factor = -scale if self.monitor in ("rmse", "mae") else -1.0
+        epochs = [replace(epoch, validation_score=factor * epoch.validation_score) for epoch in self.epochs]
+        best = None if self.best is None else epochs[self.best.epoch - 1]
+        return replace(self, epochs=epochs, best=best, averaged=tuple(own.in_unit(scale) for own in self.averaged))
 
     def to_plain(self) -> dict[str, Any]:
         """Plain data for JSON."""

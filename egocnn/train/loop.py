@@ -49,7 +49,7 @@ def fit(
         resume(progress)
     for member, each in zip(members, progress, strict=True):
         assert member.train.target is not None
-        each.history.monitor = monitor_of(config.monitor, member.train.target)
+        each.history.monitor = monitor_of(config.monitor, member.train.target, member.network.widths)
         if (config.monitor, each.history.monitor) == ("auto", "roc_auc"):
             share = float(member.train.target.bincount().max()) / len(member.train)
             inform(f"one class has {share:.0%} of the training graphs: ROC AUC chooses the best epoch")

@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
-from egocnn.config import CLASS_SCORES, VALUE_SCORES
+from egocnn.config import CLASS_SCORES, LOWER_IS_BETTER, VALUE_SCORES
 from egocnn.data.arrays import Bools
 from egocnn.data.graphs import Graphs
 from egocnn.errors import ConfigError, DataError
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from egocnn.model import Model
 
 OF_BOTH = "accuracy_and_r2"  # The score of targets of both kinds: of each the usual one.
-LOWER_IS_BETTER = ("log_loss", "rmse", "mae")
 IN_WORDS = {"roc_auc": "ROC AUC", "mcc": "MCC", "r2": "R²", "rmse": "RMSE", "mae": "MAE", "spearman": "Spearman"}
 IN_WORDS[OF_BOTH] = "accuracy and R²"
 
@@ -111,33 +110,46 @@ def accuracy(outputs: Tensor, target: Tensor) -> float:
     return float((outputs.argmax(1) == target).double().mean())
 
 
-def loss_and_score(batches: Sequence[tuple[Tensor, Tensor, Tensor]], monitor: str = "") -> tuple[float, float]:
+def loss_and_score(
+    batches: Sequence[tuple[Tensor, Tensor, Tensor]], monitor: str = "", widths: Sequence[int] = ()
+) -> tuple[float, float]:
     """Outputs (B, C), targets (B) and mean loss of every batch -> mean loss of all graphs, and :func:`monitored`."""
     outputs, target = (torch.cat([batch[side] for batch in batches]) for side in (0, 1))
-    loss = torch.stack([loss * len(own) for _, own, loss in batches]).sum()
-    if target.ndim == 2:  # (B, T), whose accuracies and R² have no common scale: the lower loss is better
-        return float(loss) / len(target), -float(loss) / len(target)
-    return float(loss) / len(target), monitored(monitor, outputs, target)
+    loss = float(torch.stack([loss * len(own) for _, own, loss in batches]).sum()) / len(target)
+    return loss, monitored(monitor, outputs, target, loss, widths)
 
 
-def monitored(name: str, outputs: Tensor, target: Tensor) -> float:
-    """The score that chooses the best epoch: '' for accuracy or R², 0 where it is undefined and the loss decides."""
+def monitored(name: str, outputs: Tensor, target: Tensor, loss: float, widths: Sequence[int] = ()) -> float:
+    """The score that chooses the best epoch, negated where lower is better: '' for accuracy or R², of several targets
+    for the loss as it is, 0 where it is undefined and the loss decides. ``widths``: the columns of several targets"""
+    if name == "loss" or (target.ndim == 2 and not name):
+        return -loss if name else loss
+    if target.ndim == 2:  # (B, T): the mean over the targets, each where it is known
+        each, blocks = list[float](), torch.split(outputs, list(widths), dim=1)
+        for block, values in zip(blocks, target.T, strict=True):
+            if (known := ~values.isnan()).any():
+                own = values[known].long() if block.shape[1] > 1 else values[known]
+                each.append(monitored(name, block[known], own, loss))
+        return sum(each) / max(len(each), 1)
     if name in ("", "accuracy", "r2"):
         return r2(outputs[:, 0], target) if target.is_floating_point() else accuracy(outputs, target)
     wide = outputs.detach().double().cpu()
     predictions = wide[:, 0] if target.is_floating_point() else torch.softmax(wide, dim=1)
-    return scores_of(predictions.numpy(), target.cpu().numpy()).get(name, 0.0)
+    found = scores_of(predictions.numpy(), target.cpu().numpy()).get(name, 0.0)
+    return -found if name in LOWER_IS_BETTER else found
 
 
-def monitor_of(name: str, target: Tensor) -> str:
-    """What chooses the best epoch of a training on these targets (G): ``name``, or what auto stands for."""
-    if target.ndim == 2:
-        if name != "auto":
-            raise ConfigError(f"of several targets the loss chooses the best epoch, not {name}")
-        return ""
+def monitor_of(name: str, target: Tensor, widths: Sequence[int] = ()) -> str:
+    """What chooses the best epoch of a training on these targets (G), or (G, T) with so many columns each: ``name``, or
+    what auto stands for."""
+    if name == "loss" or (target.ndim == 2 and name == "auto"):
+        return "loss"
+    kinds = {width == 1 for width in widths} or {target.is_floating_point()}
+    if len(kinds) > 1:
+        raise ConfigError(f"of classes beside values the loss chooses the best epoch, not {name}")
     if name == "auto" and not target.is_floating_point():
         return "roc_auc" if 3 * int(target.bincount().max()) > 2 * len(target) else "accuracy"
-    return checked_score(None if name == "auto" else name, is_value=target.is_floating_point())
+    return checked_score(None if name == "auto" else name, is_value=kinds.pop())
 
 
 def checked_score(name: str | None, *, is_value: bool) -> str:
@@ -166,7 +178,7 @@ def evaluate(
         raise DataError("these graphs have no target to compare with")
     outputs = predict_each([network], data)[0]
     weights = weights.on(data.target) if isinstance(weights, SeveralTargets) else weights
-    return loss_and_score([(outputs, data.target, loss_of(outputs, data.target, weights))], monitor)
+    return loss_and_score([(outputs, data.target, loss_of(outputs, data.target, weights))], monitor, network.widths)
 
 
 def scores_of(predictions: NDArray[Any], truth: NDArray[Any]) -> dict[str, float]:

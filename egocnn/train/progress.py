@@ -11,6 +11,7 @@ from pathlib import Path
 from egocnn.config import TrainConfig
 from egocnn.errors import MissingExtraError
 from egocnn.train.history import History, Report
+from egocnn.train.metrics import in_words
 
 
 @contextmanager
@@ -46,7 +47,7 @@ def summary(history: History) -> str:
     """The last epoch in a few words."""
     last, best = history.epochs[-1], history.best
     loss = f"loss {last.train_loss:.4f}"
-    score = f"validation {last.validation_score:.4f}"
+    score = f"validation {in_words(history.monitor)} {last.validation_score:.4f}"
     return f"{loss}, {score} (best {best.validation_score:.4f} at {best.epoch})" if best else loss
 
 

@@ -107,13 +107,14 @@ def learn(
         ready()
     if not stays_on_disk(collection):
         tell_look_alikes(collection.whole().choose(np.union1d(learned, chosen_by)))
+    scale = plan.encoder.target_scale
     with encode(collection, plan, folder) as encoded:
         validation = encoded(chosen_by)
         members = Replica(predictor, (encoded(learned), validation), seeds).members
-        tell = None if report is None else lambda several, config: report(mean_history(several), config)
+        tell = None if report is None else lambda several, config: report(mean_history(several).in_unit(scale), config)
         stored = {} if checkpoint is None else {"resume": checkpoint.resume, "keep": checkpoint.keep}
         engine = choose_engine(members, train, stack=stack)
-        history = mean_history(fit(members, train, engine=engine, report=tell, **stored))
+        history = mean_history(fit(members, train, engine=engine, report=tell, **stored)).in_unit(scale)
         predictor = _concluded(predictor, history, validation, plan.judgement, device)
 
         def test() -> Tensor | None:

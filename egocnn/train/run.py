@@ -7,7 +7,7 @@ import os
 import platform
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import asdict, fields, replace
 from pathlib import Path
@@ -28,6 +28,7 @@ from egocnn.train.checkpoint import Checkpoint
 from egocnn.train.engines.distributed.world import World, current
 from egocnn.train.history import Epoch, History, Report
 from egocnn.train.metrics import known_truth, recalls, scores_by_target
+from egocnn.train.predictions import prediction_kinds, prediction_rows
 from egocnn.train.recipe import Test, learn, read_if_small
 from egocnn.train.run_folder import LOG, check_free, clear, growing_place, locked, put_in_place, restore
 from egocnn.train.validation import check_targets, part_numbers, with_known_target
@@ -165,11 +166,10 @@ def facts(predictor: Model, history: History) -> dict[str, Any]:
     epochs = [each.epoch for each in best]
     task: dict[str, Any] = {"task": "several targets", "targets": predictor.targets}
     if not predictor.targets:
-        kind, score = ("classification", "accuracy") if predictor.class_names else ("regression", "r2")
-        scored = fmean(each.validation_score for each in best) if best else None
-        task = {"task": kind, f"validation_{history.monitor or score}": scored}
+        task = {"task": "classification" if predictor.class_names else "regression"}
     return {
         **task,
+        f"validation_{history.monitor}": fmean(each.validation_score for each in best) if best else None,
         "validation_loss": fmean(each.validation_loss for each in best) if best else None,
         "networks": len(predictor.networks),
         "epochs": len(history.epochs),
@@ -188,20 +188,16 @@ def _test(predictor: Model, collection: Collection, outputs: Tensor, table: Path
     names = [name for some in chosen.portions() for name in some.names]  # the outline need not have them
     check_finite(mean_output(each), names)
     scores: dict[str, Any] = scores_by_target(predictor, tested, each)
-    columns: dict[str, Sequence[Any]] = {"name": names}
-    for name, one, own in predictor.each_target(each):
-        truth = tested.of_target(name) if name else tested
-        predictions, spread = one.interpret(torch.from_numpy(mean_output(own))), one.spread_of(own)
-        found: dict[str, Sequence[Any]] = {"predicted": predictions.tolist()}
+    found = list(predictor.of_outputs(each))
+    for name, one, predictions, _ in found:
         if classes := one.class_names:
-            likeliest = [classes[c] for c in predictions.argmax(1)]
-            found = {"predicted": likeliest, "probability": predictions.max(1).tolist()}
-            known, numbers = known_truth(truth, classes)
+            known, numbers = known_truth(tested.of_target(name) if name else tested, classes)
             scores[f"{name}.recall" if name else "recall"] = recalls(predictions[known], numbers, classes)
-        found |= {} if spread is None else {"spread": spread.tolist()}
-        found["true"] = [truth.target_of(g) for g in range(len(tested))]
-        columns |= {f"{name} {column}" if name else column: values for column, values in found.items()}
-    write_text(table, csv_text([tuple(columns), *zip(*columns.values(), strict=True)]))
+    smiles = [text for some in chosen.portions() for text in some.smiles or ()]
+    came_in = {"name": names, **({"smiles": smiles} if smiles else {})}
+    columns, answers = prediction_kinds(predictor), prediction_rows(predictor, tested, found)
+    rows = ((*own, *answer.values()) for *own, answer in zip(*came_in.values(), answers, strict=True))
+    write_text(table, csv_text([(*came_in, *columns), *rows]))
     of_test = {re.sub(r"[^.]*$", r"test_\g<0>", name, count=1): value for name, value in scores.items()}
     return {"test_graphs": len(tested), **of_test}  # test_accuracy; of one of several targets, NAME.test_accuracy
 

@@ -23,7 +23,8 @@ def with_known_target(collection: Chosen) -> Chosen:
     outline = collection.outline
     if outline.target is None or not (missing := _is_missing(outline)).any() or missing.all():
         return collection
-    log.warning("%d of %d graphs have no target and are left out of the training", missing.sum(), len(outline))
+    count = f"{missing.sum()} of {len(outline)} {outline.unit}"
+    log.warning("%s have no target and are left out of the training", count)
     return collection.choose(np.flatnonzero(~missing))
 
 
@@ -55,7 +56,7 @@ def tell_look_alikes(graphs: Graphs, of: str = "") -> None:
         pair = order[int(is_pair.argmax()) : int(is_pair.argmax()) + 2]
         shown = [f"{short(graphs.names[g])} ({one_line(graphs.class_names[target[g]], 60)})" for g in pair.tolist()]
         n = int(np.isin(look, look[order[1:][is_pair]]).sum())
-        counts = f"{of}{n} of {len(graphs)} graphs"
+        counts = f"{of}{n} of {len(graphs)} {graphs.unit}"
         log.warning("%s look to the network like one of another class: %s and %s", counts, *shown)
 
 
@@ -63,10 +64,11 @@ def check_targets(graphs: Graphs) -> None:
     """Raise unless there is something to learn: a target for every graph, and more than one of them."""
     rule(len(graphs) >= 2, f"training needs at least 2 graphs, got {len(graphs)}")
     if graphs.target is None:
-        raise DataError("these graphs have no target to learn; name its column with --target")
+        where = "name its column with --target (egocnn info DATA tells what each could be)"
+        raise DataError(f"these {graphs.unit} have no target to learn; {where}")
     if (missing := _is_missing(graphs)).any():
         name = graphs.names[int(np.flatnonzero(missing)[0])]
-        raise DataError(f"{int(missing.sum())} graphs have no target, {name!r} the first; training needs all")
+        raise DataError(f"{missing.sum()} {graphs.unit} have no target, {name!r} the first; training needs all")
     for name in graphs.target_names:
         try:
             own = graphs.of_target(name)
@@ -78,7 +80,7 @@ def check_targets(graphs: Graphs) -> None:
     distinct = len(np.unique(graphs.target))
     if graphs.is_classification and distinct > max(FEW_CLASSES, 0.8 * len(graphs)):
         advice = "name another column with --target, or --task regression for numbers"
-        raise DataError(f"{distinct} classes for {len(graphs)} graphs, almost one for each; {advice}")
+        raise DataError(f"{distinct} classes for {len(graphs)} {graphs.unit}, almost one for each; {advice}")
     if distinct < 2:
         only = graphs.class_names[int(graphs.target[0])] if graphs.is_classification else graphs.target[0]
         raise DataError(f"every graph has the same target, {only}; there is nothing to tell apart")

@@ -94,7 +94,7 @@ def test_train_prints_the_metrics_for_machines_or_the_scores_for_people_and_prog
     assert json.loads(out) == json.loads((tmp_path / "run" / "metrics.json").read_text())
     assert names_in(tmp_path / "run") == COMPLETE
     text = printed(run, *words, "--quiet", "--overwrite")
-    for said in ("test accuracy", "(20 graphs)", f"run folder: {tmp_path / 'run'}"):
+    for said in ("test accuracy", "(20 molecules)", f"run folder: {tmp_path / 'run'}"):
         assert said in text
 
 

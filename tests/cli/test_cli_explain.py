@@ -124,14 +124,14 @@ def test_the_console_tells_as_findings_only_patterns_that_are_commoner_in_their_
     hollow = [replace(one, critical_nodes=none, critical_edges=none) for one in found[-3:]]
     patterns = find_patterns([*found[:-3], *hollow])
     assert any(one.lift <= 1 for one in patterns)
-    lines = console_lines(patterns, [*found[:-3], *hollow])
+    lines = console_lines(patterns, [*found[:-3], *hollow], "molecules")
     assert lines[0].startswith("alcohol: OH group (hydroxyl): in 100% of class alcohol")
     told = "\n".join(lines)
     for one in patterns:
         assert (str(one) in told) == (one.lift > 1)
     assert lines[-2:] == [
         f"no commoner in their class though they recur: {sum(one.lift <= 1 for one in patterns)}, listed on the page",
-        "nothing stands out in 3 of 12 graphs of class alkane",
+        "nothing stands out in 3 of 12 molecules of class alkane",
     ]
 
 

@@ -45,7 +45,7 @@ def test_rows_without_a_target_are_left_out_of_the_training_and_predicted(
 ) -> None:
     data = table(tmp_path, *molecule_lines(), "CCN,NA", "CCCN,")
     assert answer(run, "train", data, "-o", tmp_path / "run", *SHORT[:-1])["graphs"] == 40
-    assert "2 of 42 graphs have no target and are left out of the training" in caplog.messages
+    assert "2 of 42 molecules have no target and are left out of the training" in caplog.messages
     printed(run, "predict", tmp_path / "run", data, "-o", tmp_path / "p.csv")
     assert [row["true"] for row in rows(tmp_path / "p.csv")][-3:] == ["alcohol", "", ""]
     assert all(row["predicted"] for row in rows(tmp_path / "p.csv"))
@@ -53,7 +53,7 @@ def test_rows_without_a_target_are_left_out_of_the_training_and_predicted(
 
 def test_a_target_that_names_every_row_or_is_the_smiles_is_refused(run: Run, tmp_path: Path) -> None:
     data = table(tmp_path, *(f"{'C' * (n + 1)},x{n}" for n in range(12)))
-    check_refused(run, "12 classes for 12 graphs", "train", data, "-o", tmp_path / "run", *SHORT)
+    check_refused(run, "12 classes for 12 molecules", "train", data, "-o", tmp_path / "run", *SHORT)
     check_refused(run, "is the column of SMILES", "train", data, "--target", "smiles", "-o", tmp_path / "run", *SHORT)
 
 
@@ -93,6 +93,7 @@ def test_info_lists_the_columns_of_a_table_without_a_target(run: Run, tmp_path: 
     data = table(tmp_path, "7,CCO,1", "8,CCC,0", "9,CC,1", head="id,smi,toxic")
     text = printed(run, "info", data)
     assert "column          smi: SMILES\ncolumn          toxic: classes (1: 2, 0: 1)\n" in text
+    assert "note            to train, name one with --target (toxic), or all of them with --target all\n" in text
     facts = json.loads(printed(run, "info", data, "--json"))
     assert (facts["graphs"], facts["columns"]["toxic"]["counts"]) == (3, {"1": 2, "0": 1})
     assert "column" not in printed(run, "info", data, "--target", "toxic")

@@ -56,6 +56,9 @@ def test_predictions_have_the_columns_of_every_target_after_its_name(run: Run, m
     assert [row["polar true"] for row in found[0]] == ["no", "yes", "", "no", "no"]
     assert [row["length true"] for row in found[0]] == ["1.5", "3.0", "3.0", "4.5", ""]
     assert float(found[0][0]["polar p_no"]) + float(found[0][0]["polar p_yes"]) == pytest.approx(1)
+    tested = rows(model / "test_predictions.csv")
+    assert list(tested[0]) == ["name", "smiles", *expected]
+    assert {row["smiles"] for row in tested} <= set(MOLECULES)
     # new data need not have all of the targets
     assert [(row["length true"], row["polar true"]) for row in found[1]] == [("4.0", ""), ("5.0", "")]
 
@@ -210,7 +213,7 @@ def test_the_estimator_predicts_every_target_by_its_name(table: Path, tmp_path: 
     model = egocnn.EgoCNNClassifier(epochs=1, width=8, depth=1, networks=1, device="cpu")
     model.fit(frame, target=["polar", "length"])
     found = model.predict(frame)
-    assert set(found["polar"].tolist()) <= {"no", "yes"}
+    assert set(found["polar"].tolist()) <= set(model.classes_["polar"].tolist()) == {"no", "yes"}
     assert found["length"].shape == (len(frame),)
     assert model.predict_proba(frame)["polar"].shape == (len(frame), 2)
     model.save(tmp_path / "run")

@@ -16,7 +16,7 @@ from egocnn.data.read import read
 from egocnn.data.store import Store, write_store
 from egocnn.explain.structure import read_structures
 from egocnn.model import Model
-from egocnn.show.streaming import prediction_rows
+from egocnn.train.predictions import prediction_rows
 from egocnn.train.recipe import learn
 from tests.cli.limited import check_limited, wide
 from tests.support.commands import Run, answer, check_refused, printed, rows

@@ -6,6 +6,7 @@ import pytest
 
 from egocnn.config import ModelConfig
 from egocnn.data.graphs import Graphs
+from egocnn.data.sources.smiles import from_smiles
 from egocnn.encode.encoder import Encoder
 from egocnn.encode.familiar import check_familiar, familiar
 from egocnn.errors import DataError
@@ -36,6 +37,16 @@ def test_graphs_with_some_unknown_labels_are_counted_in_one_line(caplog: pytest.
     assert caplog.messages == [
         "1 of 2 graphs have node labels that the model was not trained on (Xe)",
         "1 of 2 graphs have edge labels that the model was not trained on (odd)",
+    ]
+
+
+def test_of_molecules_atoms_and_bonds_are_counted(caplog: pytest.LogCaptureFixture) -> None:
+    trained = Encoder.fit(from_smiles(["CC", "CO"]), ModelConfig())
+    with caplog.at_level(logging.WARNING, "egocnn"):
+        check_familiar(trained, from_smiles(["CC", "CCBr", "C=O"]))
+    assert caplog.messages == [
+        "1 of 3 molecules have atoms that the model was not trained on (Br)",
+        "1 of 3 molecules have bonds that the model was not trained on (double)",
     ]
 
 

@@ -208,12 +208,44 @@ def test_several_columns_of_a_table_are_named_in_a_list() -> None:
     assert refusal(EgoCNNClassifier(**SMALL).fit, frame, ["A", "C"]) == "y has shape (2,) for 24 graphs"
 
 
+@pytest.mark.parametrize(
+    ("values", "classes"),
+    [
+        ([0, 1], [0, 1]),
+        ([False, True], [False, True]),
+        (["no", "yes"], ["no", "yes"]),
+        ([0, 1, None], [0, 1]),  # whole numbers among gaps are floats to pandas
+        ([False, True, None], [False, True]),
+        (["no", "yes", None], ["no", "yes"]),
+    ],
+)
+def test_each_of_several_targets_comes_back_as_its_column_had_it(
+    values: list[Any], classes: list[Any], tmp_path: Path
+) -> None:
+    frame = pd.DataFrame({"smiles": SMILES, "A": np.resize(values, 24), "B": np.arange(24) / 10})
+    frame["A"] = frame["A"].where(frame["A"].notna(), None).infer_objects()
+    model = EgoCNNClassifier(**SMALL).fit(frame, ["A", "B"])
+    model.save(tmp_path / "run")
+    for each in (model, egocnn.load(tmp_path / "run")):
+        assert each.classes_["A"].tolist() == classes
+        assert each.classes_.keys() == {"A"}
+        found = each.predict(frame)
+        assert set(found["A"].tolist()) <= set(classes)
+        assert type(found["A"].tolist()[0]) is type(each.explain("CCO")[0].predicted) is type(classes[0])
+        assert found["B"].dtype == np.float64
+        assert each.score(frame) == each.score(SMILES, frame[["A", "B"]]) <= 1
+    apart = EgoCNNClassifier(**SMALL).fit(SMILES, frame[["A", "B"]])
+    assert apart.classes_["A"].tolist() == classes
+    np.testing.assert_array_equal(apart.predict_proba(SMILES)["A"], model.predict_proba(SMILES)["A"])
+    assert refusal(apart.fit, SMILES, frame[["A", "B"]][1:]) == "y has 23 rows for 24 graphs"
+
+
 def test_rows_of_a_table_without_a_target_are_left_out_by_fit_with_a_line_and_predicted(
     fitted: EgoCNNClassifier, caplog: pytest.LogCaptureFixture
 ) -> None:
     frame = pd.DataFrame({"smiles": SMILES, "y": [None, *IS_ALCOHOL[1:].astype(int)]})
     with_gap = EgoCNNClassifier(**SMALL).fit(frame)
-    assert "1 of 24 graphs have no target and are left out of the training" in caplog.text
+    assert "1 of 24 molecules have no target and are left out of the training" in caplog.text
     without = EgoCNNClassifier(**SMALL).fit(frame[1:].reset_index(drop=True))
     np.testing.assert_array_equal(with_gap.predict_proba(SMILES), without.predict_proba(SMILES))
     assert refusal(EgoCNNClassifier(**SMALL).fit, SMILES, frame["y"]).startswith(

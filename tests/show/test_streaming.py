@@ -17,8 +17,9 @@ from egocnn.data.graphs import Graphs
 from egocnn.data.rows import RowPortion
 from egocnn.errors import ConfigError, MissingExtraError
 from egocnn.model import Model
-from egocnn.show.streaming import Echo, prediction_kinds, prediction_rows
+from egocnn.show.streaming import Echo
 from egocnn.show.tables import check_format, table_writer
+from egocnn.train.predictions import prediction_kinds, prediction_rows
 from egocnn.train.recipe import learn
 from tests.support.tiny import MODEL, TRAIN, alcohols, names_in, oxygens
 

@@ -11,6 +11,7 @@ from egocnn.config import ReadConfig
 from egocnn.data.graphs import Graphs
 from egocnn.data.read import read
 from egocnn.data.sources.columns import describe_columns
+from egocnn.data.sources.smiles import from_smiles
 from egocnn.encode.colours import looks
 from egocnn.study.describe import describe
 from tests.support.invariance import relabel
@@ -48,6 +49,8 @@ def test_counts_are_those_of_the_collection_edges_undirected_a_loop_once_and_val
         "1 isolated nodes in 1 graphs; no neighbour tells about them",
         "no target: good for prediction only",
     ]
+    salts = problems(from_smiles(["[Na+].[Cl-]", "O.CCO"]))
+    assert salts[0] == "3 atoms without a bond in 2 molecules; no neighbour tells about them"
     facts = describe([oxygens()])
     assert (facts["target"], facts["classes"], facts["class_counts"]) == ("value", 0, {})
     assert oxygens().target is not None

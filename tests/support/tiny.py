@@ -105,6 +105,13 @@ def several_targets() -> Graphs:
     return trees.replace(target=target, targets=names)
 
 
+@cache
+def two_targets() -> Graphs:
+    """The same without the value."""
+    trees = several_targets()
+    return trees.replace(target=sure(trees.target)[:, [0, 2]], targets=(trees.targets[0], trees.targets[2]))
+
+
 def with_opposite_classes(graphs: Graphs) -> Graphs:
     return graphs.replace(target=1 - sure(graphs.target))
 

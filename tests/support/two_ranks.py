@@ -19,7 +19,7 @@ from egocnn.train.engines.distributed.norm import SharedNorm
 from egocnn.train.engines.distributed.world import World, joined
 from egocnn.train.history import History, mean_history
 from egocnn.train.loop import fit
-from tests.support.tiny import SIZES, TRAIN, alcohols, oxygens, parts, plain_model, several_targets
+from tests.support.tiny import SIZES, TRAIN, alcohols, oxygens, parts, plain_model, several_targets, two_targets
 
 EXACT: dict[str, Any] = SIZES | {"dropout": 0.0}
 CASES: dict[str, tuple[ModelConfig, TrainConfig]] = {
@@ -35,14 +35,15 @@ CASES: dict[str, tuple[ModelConfig, TrainConfig]] = {
     "several networks": (plain_model(**EXACT), replace(TRAIN, batch_size=3, networks=2, epochs=3)),
     "several targets": (plain_model(**EXACT), replace(TRAIN, batch_size=3)),
     "several targets, weighted classes": (plain_model(**EXACT), replace(TRAIN, class_weights=True, batch_size=5)),
+    "mean score of two targets": (plain_model(**EXACT), replace(TRAIN, monitor="log_loss", batch_size=3)),
     "stopped early": (plain_model(**EXACT), replace(TRAIN, epochs=20, patience=3, learning_rate=0.3)),
 }
 
 
 def trained(case: str, *, together: bool) -> tuple[dict[str, Tensor], History]:
     model, train = CASES[case]
-    several = several_targets() if case.startswith("several targets") else alcohols()
-    graphs = oxygens(20) if case == "values" else several
+    others = {"values": oxygens(20), "mean score of two targets": two_targets()}
+    graphs = others.get(case, several_targets() if case.startswith("several targets") else alcohols())
     members = [Member(*parts(graphs, model, seed=seed), seed) for seed in range(train.networks)]
     for member in members:  # class weights are float32
         member.network.double().out.register_forward_hook(lambda _, __, logits: logits.float())

@@ -2,17 +2,38 @@
 
 import logging
 import math
+from collections.abc import Callable
+from pathlib import Path
 from statistics import fmean
 
 import numpy as np
 import pytest
+import torch
 
-from egocnn.nn import memory
+from egocnn.data.graphs import Graphs
+from egocnn.encode.batch import EncodedGraphs
+from egocnn.model import Model
+from egocnn.nn import EgoCNN, memory
+from egocnn.nn.predict import predict_each
 from egocnn.train.history import Epoch, History
 from egocnn.train.loop import EngineName
-from egocnn.train.metrics import evaluate
+from egocnn.train.metrics import evaluate, scores_of
+from egocnn.train.run import train_run
+from tests.support.commands import rows
 from tests.support.samples import sure
-from tests.support.tiny import alcohols, fit, parts, plain_train, same, state, with_opposite_classes
+from tests.support.tiny import (
+    MODEL,
+    alcohols,
+    fit,
+    oxygens,
+    parts,
+    plain_train,
+    same,
+    several_targets,
+    state,
+    two_targets,
+    with_opposite_classes,
+)
 
 
 def epoch(number: int, *, score: float = 0.5, loss: float = 1.0) -> Epoch:
@@ -115,3 +136,60 @@ def test_uneven_classes_are_judged_by_roc_auc_and_that_is_said(
     typed = fit(network, train, validation, plain_train(epochs=1, monitor="accuracy"), engine=engine)
     assert typed.monitor == "accuracy"
     assert History.from_plain(history.to_plain()).monitor == "roc_auc"
+
+
+def measured(network: EgoCNN, data: EncodedGraphs, name: str) -> float:
+    """The mean over the targets, each where it is known."""
+    outputs, target = predict_each([network], data)[0].double(), sure(data.target)
+    found = []
+    blocks = torch.split(outputs, list(network.widths or outputs.shape[1:]), dim=1)
+    for block, own in zip(blocks, target.view(len(target), -1).T, strict=True):
+        known, is_class = ~own.isnan(), block.shape[1] > 1
+        predicted = torch.softmax(block, dim=1) if is_class else block[:, 0]
+        truth = own[known].long() if is_class else own[known]
+        found.append(scores_of(predicted[known].numpy(), truth.numpy())[name])
+    return fmean(found)
+
+
+@pytest.mark.parametrize("engine", ["plain", "recorded"])
+@pytest.mark.parametrize(
+    ("make", "monitor"),
+    [
+        (alcohols, "log_loss"),
+        (alcohols, "loss"),
+        (oxygens, "rmse"),
+        (oxygens, "mae"),
+        (two_targets, "roc_auc"),
+        (two_targets, "log_loss"),
+        (several_targets, "auto"),
+    ],
+)
+def test_whatever_score_is_named_chooses_the_epoch_and_is_told_as_people_write_it(
+    make: Callable[[], Graphs], monitor: str, engine: EngineName
+) -> None:
+    graphs = make().with_parts(np.resize([0, 0, 1], len(make())))
+    network, train, validation = parts(graphs)
+    history = fit(network, train, validation, plain_train(epochs=6, learning_rate=2e-2, monitor=monitor), engine=engine)
+    told = history.in_unit()
+    scores = [epoch.validation_score for epoch in told.epochs]
+    assert told.monitor == (monitor if monitor != "auto" else "loss")
+    assert sure(told.best).validation_score == (max if monitor == "roc_auc" else min)(scores) > 0
+    if told.monitor == "loss":
+        assert scores == [epoch.validation_loss for epoch in told.epochs]
+    if monitor != "auto":
+        expected = measured(network, validation, "log_loss" if monitor == "loss" else monitor)
+        assert sure(told.best).validation_score == pytest.approx(expected, abs=1e-5)
+
+
+def test_errors_of_values_are_told_in_the_unit_of_the_target(tmp_path: Path) -> None:
+    """Beside those of the test, which are in it, too; the file of the epochs as well."""
+    graphs, train = oxygens(), plain_train(epochs=3, monitor="rmse")
+    graphs = graphs.with_parts(np.resize([0, 0, 1, 2], len(graphs)))
+    metrics = train_run(graphs, tmp_path / "run", MODEL, train)
+    model = Model.load(tmp_path / "run")
+    chosen = graphs.select("validation")
+    expected = scores_of(model.values(chosen, device="cpu"), sure(chosen.target))["rmse"]
+    assert metrics["validation_rmse"] == pytest.approx(expected, rel=1e-4)
+    lines = rows(tmp_path / "run" / "history.csv")
+    assert float(lines[metrics["best_epoch"] - 1]["validation_score"]) == metrics["validation_rmse"]
+    assert min(float(line["validation_score"]) for line in lines) == metrics["validation_rmse"]

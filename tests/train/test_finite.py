@@ -18,8 +18,8 @@ from egocnn.errors import DataError
 from egocnn.explain import explain, fit_attention
 from egocnn.files import to_json
 from egocnn.model import Model
-from egocnn.show.streaming import prediction_rows
 from egocnn.train.metrics import scores_of
+from egocnn.train.predictions import prediction_rows
 from egocnn.train.recipe import learn
 from egocnn.train.run import train_run
 from tests.support.commands import SHORT, Run, answer, check_refused, rows

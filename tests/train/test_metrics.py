@@ -38,8 +38,8 @@ def test_what_is_undefined_is_left_out_unknown_classes_are_missed_and_what_never
     assert recalls(likely, np.array([0, 0]), ("a", "b")) == {"a": 0.5}
     assert scores_of(np.array([1.0, 2.0]), np.array([1.0, 1.0])).keys() == {"rmse", "mae"}
     assert scores_of(np.array([1.0, 1.0]), np.array([1.0, 2.0])).keys() == {"rmse", "mae", "r2"}
-    assert monitored("roc_auc", torch.zeros(2, 2), torch.tensor([1, 1])) == 0  # then the loss alone chooses
-    assert monitored("roc_auc", torch.full((2, 2), torch.nan), torch.tensor([0, 1])) == 0
+    assert monitored("roc_auc", torch.zeros(2, 2), torch.tensor([1, 1]), 9.0) == 0  # then the loss alone chooses
+    assert monitored("roc_auc", torch.full((2, 2), torch.nan), torch.tensor([0, 1]), 9.0) == 0
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -82,5 +82,8 @@ def test_roc_auc_chooses_where_one_class_has_more_than_two_thirds() -> None:
     assert monitor_of("auto", torch.tensor([0, 0, 0, 0, 0, 1, 1])) == "roc_auc"
     assert monitor_of("auto", torch.tensor([0.0, 0.0, 0.0, 1.0])) == "r2"
     assert monitor_of("mcc", torch.tensor([0, 0, 0, 1])) == "mcc"
+    assert [monitor_of(name, torch.zeros(2, 2), (2, 3)) for name in ("auto", "loss", "mcc")] == ["loss", "loss", "mcc"]
     with pytest.raises(ConfigError, match="values are not scored by 'roc_auc'; there are r2, rmse, mae, spearman"):
         monitor_of("roc_auc", torch.tensor([0.0, 1.0]))
+    with pytest.raises(ConfigError, match="of classes beside values the loss chooses the best epoch, not rmse"):
+        monitor_of("rmse", torch.zeros(2, 2), (2, 1))

@@ -41,7 +41,8 @@ def explain(options: Options) -> None:
     from egocnn.scale.shards import find_shards
     from egocnn.show.report import sentences
     from egocnn.show.report.folder import check_folder, write_explanations
-    from egocnn.show.streaming import ON_PAGE, prediction_rows
+    from egocnn.show.streaming import ON_PAGE
+    from egocnn.train.predictions import prediction_rows
     from egocnn.train.run import read_parts
 
     if (shards := find_shards(options.data)) is not None:
@@ -76,7 +77,8 @@ def explain(options: Options) -> None:
 
 def explain_shards(options: Options, model: Model, shards: list[Path]) -> None:
     """Contributions and critical atoms of every row, or of those chosen, as columns; no report and no fidelity."""
-    from egocnn.show.streaming import explanation_kinds, prediction_kinds
+    from egocnn.show.streaming import explanation_kinds
+    from egocnn.train.predictions import prediction_kinds
 
     config = from_options(options, ExplainConfig)
     if config.technique == "paper":
@@ -95,7 +97,7 @@ def explain_shards(options: Options, model: Model, shards: list[Path]) -> None:
 def chosen_rows(options: Options, model: Model) -> Choice | None:
     """Which rows are to be explained, by what is predicted of them; None: all."""
     from egocnn.scale.choose import Choice
-    from egocnn.show.streaming import prediction_kinds
+    from egocnn.train.predictions import prediction_kinds
 
     kinds = prediction_kinds(model)
     if options.where is not None:

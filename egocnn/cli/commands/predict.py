@@ -19,8 +19,9 @@ def predict(options: Options) -> None:
     from egocnn.encode.familiar import Familiarity
     from egocnn.model import Model
     from egocnn.scale.shards import find_shards
-    from egocnn.show.streaming import predict_to_file, prediction_kinds
+    from egocnn.show.streaming import predict_to_file
     from egocnn.train.metrics import in_words
+    from egocnn.train.predictions import prediction_kinds
 
     if (shards := find_shards(options.data)) is not None:
         model = Model.load(options.run_folder)

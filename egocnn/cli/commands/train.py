@@ -53,14 +53,14 @@ def train_and_print(options: Options, graphs: "Collection", reading: dict[str, A
         metrics = train_run(graphs, folder, model, config, about=about, report=report, **typed)
     is_beside = metrics["interrupted"] and options.overwrite
     place = growing_place(folder) if is_beside else folder
-    print_result(options, metrics, score_lines(metrics, place))
+    print_result(options, metrics, score_lines(metrics, place, graphs.outline.unit))
     if metrics["interrupted"]:
         how = f"{folder} is as it was, the same command goes on" if is_beside else "--resume goes on from there"
         raise KeyboardInterrupt(f"stopped; the best model so far is in {place}, and {how}")
 
 
-def score_lines(metrics: dict[str, Any], folder: Path) -> Iterator[str]:
-    """For people."""
+def score_lines(metrics: dict[str, Any], folder: Path, unit: str) -> Iterator[str]:
+    """For people; ``unit``: what is counted"""
     from egocnn.data.sources.text import one_line
     from egocnn.train.metrics import in_words
 
@@ -68,7 +68,7 @@ def score_lines(metrics: dict[str, Any], folder: Path) -> Iterator[str]:
     for name, value in (metrics | (recalls if len(recalls) <= 10 else {})).items():
         part, _, score = name.replace(" ", "_", 1).partition("_")
         if part in ("validation", "test") and isinstance(value, float) and not score.endswith("loss"):
-            graphs = f" ({metrics['test_graphs']} graphs)" if part == "test" else ""
+            graphs = f" ({metrics['test_graphs']} {unit})" if part == "test" else ""
             yield f"{part + ' ' + in_words(score):23} {value:.4f}{graphs}"
     best, networks = metrics["best_epoch"], metrics["networks"]
     several = f"{networks} networks, " if networks > 1 else ""

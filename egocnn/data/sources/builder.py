@@ -99,6 +99,8 @@ class GraphFields:
             several = [np.where(values < 0, np.nan, values) if names else values for values, names in found.values()]
             columns["target"] = np.stack(several, axis=1).astype(np.float64) if several else None
             columns["targets"] = tuple((one, names) for one, (_, names) in found.items())
+            if config.task == "auto":
+                log.info("%s: %s", one_line(self.where), _told_kinds(columns["targets"]))
         elif targets:
             columns["target"], columns["class_names"] = encoded[targets[0]]
         if split is not None:
@@ -114,7 +116,10 @@ class GraphFields:
         if self.lenient and self.config.task == "regression":
             values = [None if value is None or number_of(str(value)) is None else value for value in values]
         encode = encode_values if self.typed else encode_targets
-        return encode(values, self.config.task, f"{self.where}, {target}" if several else self.where, self.places)
+        try:
+            return encode(values, self.config.task, "" if several else self.where, self.places)
+        except DataError as error:
+            raise DataError(f"target {target}: {error}" if several else str(error)) from None
 
     def _texts(self, name: str) -> list[str]:
         return ["" if (value := row.get(name)) is None else str(value).strip() for row in self.rows]
@@ -185,8 +190,8 @@ def encode_targets(
     ``task="auto"`` reads classes where more than one text in twenty is not a number, where all are whole and only two
     differ, and where all are whole with at most 20 different ones and fewer than half as many as there are graphs;
     anything else is to be predicted as a number. Numbers that are equal name one class, however they are written;
-    classes are sorted by number where all are numbers, else by name. ``places`` says where each value stands, for error
-    messages."""
+    classes are sorted by number where all are numbers, else by name. ``where`` begins the line in the log that tells
+    the guess, if any; ``places`` says where each value stands, for error messages."""
     texts = known_texts(values, missing)
     known = [text for text in texts if text is not None]
     if not known:
@@ -203,9 +208,18 @@ def encode_targets(
         _check_numbers(pairs, task)
         target = np.array([math.nan if text is None else number_of(text) for text in texts], np.float64)
         guess, names = "numbers to predict; --task classification for classes", ()
-    if task == "auto":
+    if task == "auto" and where:
         log.info("%s: %s", one_line(where), guess)
     return target, names
+
+
+def _told_kinds(targets: Sequence[tuple[str, Sequence[str]]]) -> str:
+    """What several targets were taken for, those of both kinds by name."""
+    values, classes = ([one for one, names in targets if bool(names) == is_class] for is_class in (False, True))
+    if values and classes:
+        return f"numbers to predict: {listed(values)}; classes to predict: {listed(classes)}"
+    kind, way_out = ("classes", "regression for numbers") if classes else ("numbers", "classification for classes")
+    return f"{len(targets)} targets are {kind}; --task {way_out}"
 
 
 def encode_values(
@@ -267,7 +281,7 @@ def _check_numbers(targets: Sequence[tuple[str, str]], task: Task) -> None:
 def _have_bounds(texts: Sequence[str]) -> bool:
     """Whether these are numbers but for some that are only known to lie above or below one: no classes, then."""
     numbers, bounds = (sum(bool(kind.fullmatch(text)) for text in texts) for kind in (NUMBER, BOUND))
-    return 0 < bounds < numbers and numbers + bounds >= MOST_NUMBERS * len(texts)
+    return min(numbers, bounds) > 0 and numbers + bounds >= MOST_NUMBERS * len(texts)
 
 
 def known_texts(texts: Sequence[str | None], missing: Sequence[str] = MISSING) -> list[str | None]:

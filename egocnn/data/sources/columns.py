@@ -9,7 +9,7 @@ from typing import Any
 
 from egocnn.config import ReadConfig
 from egocnn.data.schema import PARTS, rule
-from egocnn.data.sources.builder import NAME_FIELDS, PART_WORDS, known_texts, look_like_classes, number_of
+from egocnn.data.sources.builder import BOUND, NAME_FIELDS, PART_WORDS, known_texts, look_like_classes, number_of
 from egocnn.data.sources.smiles import OTHER_NAMES, parse_smiles
 from egocnn.data.sources.text import MOLECULE, listed, one_line
 from egocnn.errors import DataError, MissingExtraError
@@ -31,7 +31,7 @@ def all_targets(rows: Iterable[Mapping[str, Any]], config: ReadConfig, where: st
     other = {config.smiles, config.name, config.split, config.group, ""}
     unclear = [name for name, column in columns.items() if name not in other and _is_unclear(column)]
     rule(not unclear, f"{where}: {listed(unclear)} could be a target or not; name the targets, commas between them")
-    found = [name for name, column in columns.items() if name not in other and _differ(column)]
+    found = [name for name, column in columns.items() if name not in other and could_be_target(column)]
     rule(found, f"{where}: no column could be a target; there are {listed(columns)}")
     is_clear = len(found) == 1 or not any("," in name for name in found)
     rule(is_clear, f"{where}: a target has a comma in its name, so that {listed(found)} cannot be told apart")
@@ -46,7 +46,8 @@ def _is_unclear(column: Mapping[str, Any]) -> bool:
     return column["kind"] == "texts" or bool(2 * len(counts) >= max(sum(counts.values()), 5))
 
 
-def _differ(column: Mapping[str, Any]) -> bool:
+def could_be_target(column: Mapping[str, Any]) -> bool:
+    """Whether it holds classes, or values, that are not all the same."""
     is_class = column["kind"] == "classes" and len(column["counts"]) > 1
     return is_class or (column["kind"] == "values" and bool(column["least"] < column["most"]))
 
@@ -73,6 +74,8 @@ def _column(name: str, texts: Sequence[str]) -> dict[str, Any]:
         found = {"kind": "names" if len(counts) == len(known) else "texts", "different": len(counts)}
     else:
         found = {"kind": "values", "least": float(min(numbers)), "most": float(max(numbers))}
+        beyond = sum(bool(BOUND.fullmatch(text)) for text in known)
+        found |= {"only known to lie beyond a limit": beyond} if beyond else {}
     return {**found, "missing": len(texts) - len(known)}
 
 

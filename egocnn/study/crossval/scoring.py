@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from egocnn.config import LOWER_IS_BETTER
 from egocnn.data.collection import Collection
 from egocnn.encode.encoder import Encoder
 from egocnn.errors import DataError
@@ -16,7 +17,7 @@ from egocnn.nn.predict import predict_each
 from egocnn.study.crossval.folds import FoldTask
 from egocnn.study.statistics import summarise
 from egocnn.train import recipe
-from egocnn.train.metrics import LOWER_IS_BETTER, OF_BOTH, accuracy, in_words, r2, scores_of
+from egocnn.train.metrics import OF_BOTH, accuracy, in_words, r2, scores_of
 
 
 def mean_of(scores: Mapping[str, float]) -> float:

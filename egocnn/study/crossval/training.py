@@ -14,7 +14,7 @@ from typing import Protocol as Interface
 import numpy as np
 import torch
 
-from egocnn.config import ModelConfig, TrainConfig
+from egocnn.config import LOWER_IS_BETTER, ModelConfig, TrainConfig
 from egocnn.data.collection import Collection
 from egocnn.data.graphs import Graphs
 from egocnn.errors import ConfigError, DivergedError
@@ -28,7 +28,7 @@ from egocnn.study.crossval.scoring import mean_of, predictions_of, scores_by_tar
 from egocnn.train import recipe
 from egocnn.train.history import History, mean_history
 from egocnn.train.loop import EngineName, Reports, fit
-from egocnn.train.metrics import LOWER_IS_BETTER, OF_BOTH, score_for
+from egocnn.train.metrics import OF_BOTH, score_for
 from egocnn.train.validation import check_targets, with_known_target
 
 EGO_CNN = "ego-cnn"  # What our own model is called, beside the names of others.
@@ -139,7 +139,7 @@ def stacked_folds(settings: FoldSettings, tasks: Sequence[FoldTask]) -> Iterator
 
     def report(histories: Sequence[History], config: TrainConfig) -> None:
         epoch = max(len(history.epochs) for history in histories)
-        best = [history.best.validation_score for history in histories if history.best is not None]
+        best = [each.validation_score for history in histories if (each := history.in_unit().best) is not None]
         running = sum(len(history.epochs) == epoch for history in histories)
         shown = f"{np.mean(best):.4f}" if best else "none yet"
         in_training = f"{running} of {len(histories)} in training"
@@ -200,7 +200,8 @@ def _run(settings: FoldSettings, task: FoldTask, restarts: Restarts, parts: Sequ
         replica, history = restarts[number]
         epoch = history.best
         assert epoch is not None
-        if len(history.of_each) > 1 or metric not in ("", history.monitor):  # all networks together, by the metric
+        # all networks together, by the metric, and in its unit
+        if len(history.of_each) > 1 or metric not in ("", history.monitor) or sign < 0:
             own = mean_of(by_target(predictions_of(replica, validation, device), validation))
             epoch = replace(epoch, validation_score=sign * own)
         if epoch.beats(best):

@@ -16,7 +16,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-from egocnn.config import ReadConfig, TrainConfig
+from egocnn.config import LOWER_IS_BETTER, ReadConfig, TrainConfig
 from egocnn.data.collection import Collection
 from egocnn.data.graphs import Graphs
 from egocnn.errors import ConfigError, DivergedError, RunError
@@ -28,7 +28,7 @@ from egocnn.study.crossval.folds import FoldTask, derived, digest_of_folds, make
 from egocnn.study.crossval.record import SECONDS, fingerprint, other_settings, read_plain
 from egocnn.study.crossval.training import Execution, FoldSettings, ego_fold, ignore, stacked_folds
 from egocnn.study.sweep.grid import DIVERGED, Axis, GridPoint, PairScore, Sweep, changed, flags, in_words, ranked
-from egocnn.train.metrics import LOWER_IS_BETTER, score_for
+from egocnn.train.metrics import score_for
 from egocnn.train.recipe import read_if_small, stays_on_disk
 from egocnn.train.validation import check_targets, with_known_target
 

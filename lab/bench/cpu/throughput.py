@@ -27,8 +27,9 @@ from egocnn.data.sources.text import arrow
 from egocnn.errors import DataError
 from egocnn.model import Model
 from egocnn.nn.predict import predict_each
-from egocnn.show.streaming import Echo, prediction_kinds, prediction_rows, usual_settings
+from egocnn.show.streaming import Echo, usual_settings
 from egocnn.show.tables import arrow_table, column_kinds, table_writer
+from egocnn.train.predictions import prediction_kinds, prediction_rows
 from lab.record import ROOT, arguments, one_line, write_measured
 
 CORES = 2

@@ -135,7 +135,7 @@ def _scores_of_run(cell: Cell, run: Path, source: Any) -> list[float]:
 
 def score_of(molecules: MoleculeSet, model: Any, graphs: Any) -> float:
     """Of a model's predictions for these graphs."""
-    from egocnn.show.streaming import prediction_rows
+    from egocnn.train.predictions import prediction_rows
 
     before = [f"{name} " if len(molecules.targets) > 1 else "" for name in molecules.targets]
     rows = list(prediction_rows(model, graphs, device="cpu"))

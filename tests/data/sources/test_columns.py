@@ -135,6 +135,15 @@ def test_the_guess_is_told_and_how_to_overrule_it(caplog: pytest.LogCaptureFixtu
     assert "--task classification" in caplog.messages[1]
 
 
+def test_what_several_targets_are_taken_for_is_told_in_one_line(caplog: pytest.LogCaptureFixture) -> None:
+    told = ["g: 2 targets are classes; --task regression for numbers"]
+    told += ["g: numbers to predict: logP; classes to predict: A, B"]
+    for targets in ("A,B", "A,logP,B"):
+        with caplog.at_level(logging.INFO, logger="egocnn"):
+            columns_of([{"A": "0", "B": "1", "logP": 0.5}, {"A": "1", "B": "0", "logP": 1.5}], target=targets)
+    assert caplog.messages == told
+
+
 @pytest.mark.parametrize("word", [">100", "-inf", "Infinity", "many", "1,5", "1_000", "١", "0x10", "1e999"])
 def test_a_value_to_predict_must_be_a_finite_number(word: str) -> None:
     with pytest.raises(DataError, match=r"m\.csv, row 2: target .* is not a finite number"):
@@ -184,6 +193,12 @@ def test_numbers_some_of_which_are_bounds_are_no_classes_however_many_those_are(
     for encoded in (targets_of, lambda values: encode_values(values, "auto", "m.csv", places)):
         with pytest.raises(DataError, match=wanted):
             encoded([*numbers, *bounds])
+    with pytest.raises(
+        DataError, match=r"row 1: target '>100' is not a finite number .*, or use --task classification"
+    ):
+        targets_of([">100"] * 90 + ["12", "33.5"])  # an assay that is mostly beyond its range
+    with pytest.raises(DataError, match=r"^target A: graph 0: target '>100' is not a finite number"):
+        columns_of([{"A": ">100", "B": 1.5}, {"A": 12, "B": 2.5}, {"A": ">100", "B": 2.5}], target="A,B")
     assert targets_of(["<5", ">5"] * 3)[1] == ("<5", ">5")  # classes that are called so
     assert targets_of(["<1", "1-10", ">10"])[1] == ("1-10", "<1", ">10")
 

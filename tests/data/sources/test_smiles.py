@@ -3,6 +3,7 @@
 import json
 import logging
 import os
+from contextlib import suppress
 from dataclasses import fields
 from itertools import product
 from pathlib import Path
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 
 from egocnn.config import ReadConfig
+from egocnn.data.molecules import to_molecule
 from egocnn.data.read import read
 from egocnn.data.sources.records import assemble
 from egocnn.data.sources.smiles import (
@@ -165,6 +167,36 @@ def test_further_words_name_hydrogens_stereo_centres_isotopes_rings_and_the_side
     assert set(words("C1CCCCCCCCC1")[1]) == {"single|ring8"}  # larger rings are told apart no further
 
 
+ON_RINGS = ["C[C@H]1CC[C@@H](C)CC1", "C[C@H]1CC[C@H](C)CC1"]  # trans and cis; no centre is R or S
+TOO_HARD = f"[C@H]1(C){'[C@@H](C)' * 300}[C@H]1C"  # each of these rings looks the same from all of its atoms
+
+
+@pytest.mark.parametrize(
+    ("smiles", "names"),
+    [
+        (ON_RINGS[0], "ss"),
+        (ON_RINGS[1], "rr"),
+        ("O[C@H]1[C@H](O)[C@@H](O)[C@H](O)[C@H](O)[C@@H]1O", "SrRSsR"),
+        ("C[C@@H](O)[C@H](F)[C@H](C)O", "RRS"),  # as always where RDKit's quick rules name them all
+        (TOO_HARD, ""),
+    ],
+)
+def test_cis_and_trans_on_a_ring_are_told_apart_and_every_mark_that_is_drawn_was_read(smiles: str, names: str) -> None:
+    """However it comes in, and whatever was computed of it before; a molecule that is too hard has no marks."""
+    from rdkit import Chem
+    from rdkit.Chem.rdCIPLabeler import AssignCIPLabels
+
+    made = Chem.MolFromSmiles(f"{smiles}.C/C=C/C")
+    with suppress(RuntimeError):
+        AssignCIPLabels(made, maxRecursiveIterations=10_000)
+    for graph in from_smiles([f"{smiles}.C/C=C/C"] * 2 + [made]):
+        words = [label.partition("|H1|")[2] for label in sure(graph.node_label)]
+        assert "".join(words) == names
+        assert sure(graph.edge_label)[-2] == "double|E"
+        tags = [atom.GetChiralTag().name for atom in sure(to_molecule(graph)).GetAtoms()]
+        assert [tag != "CHI_UNSPECIFIED" for tag in tags] == list(map(bool, words))
+
+
 def test_molecules_can_be_given_as_texts() -> None:
     graphs = from_smiles(["C", " N "], targets=[1.5, 2.0], names=["methane", "ammonia"], config=ReadConfig(target="x"))
     assert graphs.names == ("methane", "ammonia")
@@ -235,7 +267,7 @@ def test_flat_arrays_are_what_atoms_and_bonds_say_one_by_one() -> None:
     texts = [
         "CCO", "C", "[Na+].[Cl-]", "C[C@H](N)C(=O)O", "C/C=C/C", "F/C=C\\F", "c1ccc2c(c1)CCC2", "C1CCCCCCCCC1",
         "[13CH4]", "C[N+](C)(C)C", "O=c1[nH]c(=O)[nH]cc1", "*c1ccccc1", "C#N", "N->[Fe]", "[O-]S(=O)(=O)c1cc[se]c1",
-        "[2H]OC", "C12C3C4C1C5C2C3C45", "CC~C", "[H][H]", "C[S@](=O)c1ccccc1", "C" * 501, "[NH4+]", "B1OC1",
+        "[2H]OC", "C12C3C4C1C5C2C3C45", "CC~C", "[H][H]", "C[S@](=O)c1ccccc1", "C" * 501, "[NH4+]", "B1OC1", *ON_RINGS,
     ]  # fmt: skip
     for chosen, hydrogens in product((texts, texts[:1], texts[1:2], texts[:20], [texts[20]]), (False, True)):
         molecules = [molecule_and_smiles(text, ReadConfig(hydrogens=hydrogens))[0] for text in chosen]

@@ -31,7 +31,7 @@ def read_all(terminal: int) -> str:
 
 
 def history(n_epochs: int, *, seconds: float = 2.0, finite: bool = True) -> History:
-    told = History()
+    told = History(monitor="roc_auc")
     for number in range(1, n_epochs + 1):
         scores = {"train_score": 0.5, "validation_score": 0.25 * number}
         losses = {"train_loss": 1 / number, "validation_loss": 1.0 if finite else float("nan")}
@@ -57,7 +57,7 @@ def test_on_a_terminal_a_bar_shows_loss_score_and_time_left(
     assert "━" in plain
     assert re.search(r"\d+/4", plain)
     assert re.search(r"\d:\d\d:\d\d", plain)
-    assert re.search(r"loss \d\.\d{4}, validation \d\.\d{4} \(best \d\.\d{4} at \d+\)", plain)
+    assert re.search(r"loss \d\.\d{4}, validation accuracy \d\.\d{4} \(best \d\.\d{4} at \d+\)", plain)
     assert "epoch 1/4" not in plain
 
 
@@ -65,7 +65,7 @@ def test_elsewhere_there_is_a_plain_line_per_epoch(tmp_path: Path, capsys: pytes
     assert main([*TRAINING, "--epochs", "3", "-o", str(tmp_path / "run")]) == 0
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 3
-    pattern = r"epoch (\d)/3: loss \d\.\d{4}, validation \d\.\d{4} \(best \d\.\d{4} at \d\), \d+ s left"
+    pattern = r"epoch (\d)/3: loss \d\.\d{4}, validation accuracy \d\.\d{4} \(best \d\.\d{4} at \d\), \d+ s left"
     assert [match[1] for line in lines if (match := re.fullmatch(pattern, line))] == ["1", "2", "3"]
 
 
@@ -85,7 +85,7 @@ def test_the_time_left_follows_the_last_epochs_and_the_summary_tells_the_last_lo
         with training_report(config) as report:
             sure(report)(told, config)
         assert capsys.readouterr().err.endswith(f", {left} s left\n")
-    assert summary(history(2)) == "loss 0.5000, validation 0.5000 (best 0.5000 at 2)"
+    assert summary(history(2)) == "loss 0.5000, validation ROC AUC 0.5000 (best 0.5000 at 2)"
     assert summary(history(1, finite=False)) == "loss 1.0000"
 
 

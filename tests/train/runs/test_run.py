@@ -108,6 +108,10 @@ def test_the_run_folder_says_which_graph_was_in_which_part_and_what_was_predicte
     assert [row["name"] for row in tests] == list(tested.names)
     assert np.mean([row["predicted"] == row["true"] for row in tests]) == metrics["test_accuracy"]
     np.testing.assert_allclose([float(row["probability"]) for row in tests], likely(tested).max(axis=1), rtol=1e-5)
+    assert list(tests[0]) == ["name", "smiles", "predicted", "probability", "p_alkane", "p_alcohol", "true"]
+    assert [row["smiles"] for row in tests] == list(sure(tested.smiles))
+    each = [[float(row["p_alkane"]), float(row["p_alcohol"])] for row in tests]
+    np.testing.assert_allclose(each, likely(tested), rtol=1e-5)
     recall = {
         name: np.mean([row["predicted"] == name for row in tests if row["true"] == name])
         for name in ("alkane", "alcohol")

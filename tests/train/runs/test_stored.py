@@ -154,7 +154,7 @@ def test_graphs_without_a_target_are_left_out(tmp_path: Path) -> None:
     store = stored(graphs.replace(target=target), tmp_path / "store")
     assert train_run(store, tmp_path / "it", plain_model(), TRAIN)["graphs"] == len(graphs) - 2
     unknown = graphs.replace(target=np.full(len(graphs), -1))
-    with pytest.raises(DataError, match=rf"^{len(graphs)} graphs have no target, '{graphs.names[0]}' the first; "):
+    with pytest.raises(DataError, match=rf"^{len(graphs)} molecules have no target, '{graphs.names[0]}' the first; "):
         train_run(unknown, tmp_path / "none", plain_model(), TRAIN)
     assert not (tmp_path / "none").exists()
 

@@ -46,10 +46,12 @@ def patterns(options: Options) -> None:
         "page": str(page),
         "patterns": [pattern.to_plain() for pattern in found],
     }
-    print_result(options, plain, [*console_lines(found, structures), f"{count} graphs: open {page}"])
+    print_result(
+        options, plain, [*console_lines(found, structures, graphs.unit), f"{count} {graphs.unit}: open {page}"]
+    )
 
 
-def console_lines(found: "Sequence[Pattern]", structures: "Sequence[CriticalStructure]") -> list[str]:
+def console_lines(found: "Sequence[Pattern]", structures: "Sequence[CriticalStructure]", unit: str) -> list[str]:
     """What is commoner in its class than elsewhere, surely or perhaps; the rest is only counted."""
     lines = [f"{one.class_name}: {one}" for one in found if one.is_significant]
     perhaps = [f"{one.class_name}: {one}" for one in found if one.lift > 1 and not one.is_significant]
@@ -61,5 +63,5 @@ def console_lines(found: "Sequence[Pattern]", structures: "Sequence[CriticalStru
     empty = Counter(s.explained for s in structures if not len(s.critical_nodes))
     for name, count in sorted(empty.items(), key=str):
         whose = "" if name is None else f" of class {name}"
-        lines.append(f"nothing stands out in {count} of {graphs[name]} graphs{whose}")
+        lines.append(f"nothing stands out in {count} of {graphs[name]} {unit}{whose}")
     return lines

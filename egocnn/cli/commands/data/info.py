@@ -16,7 +16,7 @@ def add_arguments(parser: Parser) -> None:
 
 def info(options: Options) -> None:
     """Print the facts about a data set, and of a table without a target what its columns could be."""
-    from egocnn.data.sources.columns import describe_columns
+    from egocnn.data.sources.columns import could_be_target, describe_columns
     from egocnn.data.sources.text import TABLE_SUFFIXES, listed, one_line, suffix_of, table_rows
     from egocnn.study.describe import describe
 
@@ -42,4 +42,9 @@ def info(options: Options) -> None:
         shown = ", ".join([f"{column['kind']}{f' ({counts})' if counts else ''}", *told])
         lines.append(f"{what:16}{one_line(name)}: {shown.removesuffix(', missing 0')}")
     facts |= {"columns": columns} if columns else {}
+    if found := [name for name, column in columns.items() if could_be_target(column)]:
+        how = f"name one with --target ({listed(found, 3)}), or all of them with --target all"
+        facts["problems"] = [
+            f"to train, {how}" if text.startswith("no target:") else text for text in facts["problems"]
+        ]
     print_result(options, facts, [*lines, *(f"note            {problem}" for problem in facts["problems"])])

@@ -88,7 +88,7 @@ class DistributedEngine(PlainEngine):
         weights, monitor = self.weights[r], self.progress[r].history.monitor
         weights = weights.on(data.target) if isinstance(weights, SeveralTargets) else weights
         loss = loss_of(outputs, data.target, weights)
-        return _agreed_scores(outputs, data.target, loss, monitor)
+        return _agreed_scores(outputs, data.target, loss, monitor, network.widths)
 
     def finish(self) -> None:
         super().finish()
@@ -106,9 +106,11 @@ def share_of(chosen: Tensor, node_ptr: Tensor, world: World) -> Tensor:
     return chosen[by_size[owner == world.rank]]
 
 
-def _agreed_scores(outputs: Tensor, target: Tensor, loss: Tensor, monitor: str = "") -> tuple[float, float]:
+def _agreed_scores(
+    outputs: Tensor, target: Tensor, loss: Tensor, monitor: str = "", widths: Sequence[int] = ()
+) -> tuple[float, float]:
     """Loss and score of rank 0: a last bit that differs must not make one process stop an epoch before the others."""
-    own = loss_and_score([(outputs, target, loss)], monitor)
+    own = loss_and_score([(outputs, target, loss)], monitor, widths)
     shared = torch.tensor(own, dtype=torch.float64, device=exchange_device())
     dist.broadcast(shared, src=0)
     return float(shared[0]), float(shared[1])

@@ -122,14 +122,16 @@ class RecordedEngine:
         """(4, R) loss and score in training, loss and score in validation"""
         sums = torch.stack([self._train.sums, self._evaluate.sums]).cpu().numpy()
         rows: list[Floats] = []
+        widths = self.network.network.widths
         with np.errstate(divide="ignore", invalid="ignore"):  # replicas that have stopped read no graphs
             for (loss, weight, graphs, hits, means), spread in zip(sums, self._spread, strict=True):
                 rows.append(loss / weight if rows else means / graphs)
                 score = np.where(np.isnan(spread), hits / graphs, [*map(r2_of_sums, hits, spread)])
-                rows.append(-rows[-1] if self.network.network.widths else score)  # as loss_and_score has it
+                rows.append(rows[-1].copy() if widths else score)  # as loss_and_score has it
         for r, number in enumerate(self._here.tolist()):
-            if (monitor := self._progress[number].history.monitor) not in ("", "accuracy", "r2"):
-                rows[-1][r] = monitored(monitor, *self._evaluate.outputs_and_targets(r))
+            monitor, loss = self._progress[number].history.monitor, float(rows[2][r])
+            if widths or monitor not in ("accuracy", "r2"):
+                rows[3][r] = monitored(monitor, *self._evaluate.outputs_and_targets(r), loss, widths)
         return np.stack(rows)
 
     @torch.no_grad()

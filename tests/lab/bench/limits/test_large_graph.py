@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from egocnn.data.graphs import Graphs
 from egocnn.data.read import read
 from egocnn.model import Model
-from egocnn.show.streaming import prediction_rows
+from egocnn.train.predictions import prediction_rows
 from lab.bench.limits import large_graph as bench
 from lab.bench.limits import large_store
 from lab.bench.limits.large_graph import LargeGraph, Meter, memory, random_adjacency
