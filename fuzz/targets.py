@@ -25,7 +25,7 @@ from egocnn.errors import EgoCNNError
 from egocnn.explain.structure import read_structures
 from egocnn.study.crossval.record import PartialRecord, read_record
 from egocnn.train.run import finished_metrics
-from fuzz import parts, seals, seeds, words
+from fuzz import parts, requests, seals, seeds, words
 from fuzz.guard import Limits, ViolationError, check_refusal, watched
 from fuzz.markup import check_outputs
 
@@ -34,6 +34,10 @@ MOST_GENERATED = 15_000
 """Atoms, about, of the compounds that are generated for an input."""
 TABLES = Limits(multiple=1500)
 """A molecule of one letter takes two bytes of a table and becomes a graph with its name, its row and its place."""
+
+
+SERVED = Limits(seconds=15.0, base=1 << 30)
+"""What a worker may take before it is ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -316,6 +320,7 @@ TARGETS: Mapping[str, Target] = {
         Target("store", seeds.stores, _sealed(seals.seal_store), _read_store, words.JSON),
         Target("run", seeds.runs, _sealed(seals.seal_run), _read_run, (*words.TENSORS, *words.JSON)),
         Target("records", seeds.records, _files, _read_records, words.JSON, writable=True),
+        Target("serve", lambda: requests.REQUESTS, _file(".txt"), requests.answer, words.REQUESTS, True, limits=SERVED),
         Target("outputs", lambda: seeds.TEXTS, _file(".txt"), check_outputs, (b"|", b"<script>", b"on", b"=", b"`")),
     )
 }

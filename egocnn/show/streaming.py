@@ -18,7 +18,7 @@ from egocnn.data.graphs import Graphs
 from egocnn.data.read import Source, read, stream_source
 from egocnn.data.rows import RowPortion
 from egocnn.data.schema import DRAWN
-from egocnn.data.sources.builder import NUMBER
+from egocnn.data.sources.builder import is_value
 from egocnn.data.sources.text import listed
 from egocnn.data.store import Store, Stored, is_store, write_store
 from egocnn.data.store.manifest import Manifest
@@ -73,10 +73,10 @@ def as_predicted(graphs: Graphs, predictor: Model) -> Graphs:
     target, kinds = graphs.target.copy(), dict(graphs.targets)
     for t, (name, words) in enumerate(graphs.targets):
         if words and not predictor.of_target(name).class_names:
-            numbers = [float(word) if NUMBER.fullmatch(word) else np.nan for word in words]
+            numbers = [float(word) if is_value(word) else np.nan for word in words]
             target[:, t] = np.array([*numbers, np.nan])[np.nan_to_num(target[:, t], nan=-1).astype(np.int64)]
             kinds[name] = ()
-    return graphs.replace(target=np.where(np.isinf(target), np.nan, target), targets=tuple(kinds.items()))
+    return graphs.replace(target=target, targets=tuple(kinds.items()))
 
 
 def open_store(data: str, said: Mapping[str, Any] | None = None) -> Store | None:
@@ -200,22 +200,27 @@ def predict_to_file(
     doubt: dict[str, float] = dict.fromkeys(predictor.targets or ("",), 0.0)
     kept: dict[str, list[tuple[NDArray[Any], NDArray[Any]]]] = {name: [] for name in doubt}
     echo = Echo.of(columns, prediction_kinds(predictor))
+
+    def answered(graphs: Graphs) -> Any:
+        graphs = as_predicted(graphs, predictor)
+        found = list(predictor.by_target(graphs, device=device))
+        return graphs, found, list(prediction_rows(predictor, graphs, found))
+
     with table_writer(path, echo.kinds) as write:
         for portion in portions:
+            portion, answer = portion.answered(answered)
             wrong = [(name, error) for name, error in zip(portion.names, portion.errors, strict=True) if error]
             failed += len(wrong)
             first = first or next((f"{name}: {error}" for name, error in wrong), "")
             rows: Iterable[Mapping[str, Any]] = ()
             if portion.graphs is not None:
                 see(portion.graphs)
-                graphs = as_predicted(portion.graphs, predictor)
-                found = list(predictor.by_target(graphs, device=device))
+                graphs, found, rows = answer
                 for name, one, predicted, spread in found:
                     doubt[name] += 0.0 if spread is None else float(spread.sum())
                     known, truth = known_truth(graphs.of_target(name) if name else graphs, one.class_names)
                     kept[name] += [(predicted[known], truth)] if len(truth) else []
                 done += len(graphs)
-                rows = prediction_rows(predictor, graphs, found)
             write(list(echo.rows(portion, rows)))
         if not done:  # the wrong column, say; what was in the file stays
             raise DataError(f"none of {failed} rows can be predicted; row {first}" if failed else "no rows to predict")

@@ -1,5 +1,6 @@
 """Graphs given one at a time, each as a reader found it -> one collection."""
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -10,10 +11,11 @@ from numpy.typing import NDArray
 
 from egocnn.data.arrays import LARGEST, Floats, Ints, pointers
 from egocnn.data.graphs import Graphs
-from egocnn.data.schema import rule
+from egocnn.data.schema import EDGE_COLUMNS, NODE_COLUMNS, rule
 from egocnn.data.sources.builder import GraphFields, encode_labels
 from egocnn.errors import DataError, DuplicateEdgeError
 
+COLUMNS = (*NODE_COLUMNS, *EDGE_COLUMNS)
 MOST_NODES = 10_000_000  # a few bytes can claim any number of nodes; this many in one graph are believed
 
 
@@ -61,6 +63,27 @@ def assemble(records: Sequence[GraphRecord], where: str, **columns: Any) -> Grap
         return Graphs.from_edges(node_counts=np.diff(starts), edges=joined, **columns)
     except DuplicateEdgeError as error:
         raise _explain_duplicate(records, edges, error) from None
+
+
+def misfits(records: Sequence[GraphRecord], where: str) -> list[str]:
+    """Why each of these does not go with the others, '' where it does: it breaks a rule by itself, or has other columns
+    than most have."""
+
+    def why(*some: GraphRecord) -> str:
+        try:
+            assemble(some, where, names=[record.place for record in some])
+        except DataError as error:
+            return str(error).removeprefix(f"{some[-1].place}: ")
+        return ""
+
+    alone = [why(record) for record in records]
+    kinds = [(bool(len(r.edges)), *(getattr(r, name) is not None for name in COLUMNS)) for r in records]
+    sound = Counter(kind for kind, error in zip(kinds, alone, strict=True) if not error)
+    if not sound:
+        return alone
+    # one without edges cannot say which columns edges have
+    usual = records[kinds.index(max(sound, key=lambda kind: (kind[0], sound[kind])))]
+    return [error or why(usual, record) for error, record in zip(alone, records, strict=True)]
 
 
 def checked_numbers(values: Any, place: str, what: str) -> NDArray[np.float32]:
