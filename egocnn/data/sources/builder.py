@@ -72,14 +72,17 @@ class GraphFields:
         if self.config.strict:
             self._refuse()
 
-    def conclude(self) -> None:
-        """Once all rows are read: log how many are left out, or raise the first error where they are too many."""
+    def conclude(self, what: str) -> None:
+        """Once all rows are read: log how many are left out, or raise the first error where they are too many, or where
+        nothing is left of what they are called."""
         left_out, every = len(self.skipped), len(self.skipped) + len(self.places)
         if not self.config.skip_invalid and left_out > MOST_INVALID * every:
             self._refuse()
         if self.first_error is not None:
             count = f"{left_out} of {every} rows left out"
             log.warning("%s: %s; the first is %s", one_line(self.where), count, one_line(str(self.first_error)))
+        why = f"; the first is {self.first_error}" if self.skipped else ""
+        rule(self.places, f"{self.where}: no {what} in it{why}")
 
     def _refuse(self) -> NoReturn:
         raise DataError(f"{self.first_error}{self.way_out}") from None

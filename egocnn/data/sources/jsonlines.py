@@ -47,7 +47,7 @@ def json_records(path: Path, fields: GraphFields) -> Iterator[GraphRecord]:
             continue
         fields.add(place, str(number), row, row.get("smiles"))
         yield graph
-    fields.conclude()
+    fields.conclude("graphs")
 
 
 def json_rows(path: Path) -> Iterator[tuple[int, dict[str, Any], GraphRecord | DataError]]:
