@@ -101,6 +101,6 @@ def test_where_all_rows_are_left_out_the_first_reason_is_said() -> None:
 
 
 def test_however_many_bad_rows_are_left_out_where_that_is_asked_for() -> None:
-    assert len(skip(ReadConfig(skip_invalid=True), bad=12, valid=0)) == 12
+    assert len(skip(ReadConfig(skip_invalid=True), bad=12, valid=1)) == 12
     with pytest.raises(ConfigError, match="exclude each other"):
         ReadConfig(skip_invalid=True, strict=True)
