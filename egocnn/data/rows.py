@@ -13,7 +13,7 @@ from egocnn.data.collection import graphs_of_part
 from egocnn.data.graphs import Graphs
 from egocnn.data.sources.builder import GraphFields
 from egocnn.data.sources.jsonlines import JSON_SUFFIXES, json_rows
-from egocnn.data.sources.records import GraphRecord, assemble, misfits
+from egocnn.data.sources.records import GraphRecord, assemble, misfits, refusals
 from egocnn.data.sources.smiles import assemble_molecules, molecule_and_smiles, molecule_record, smiles_column
 from egocnn.data.sources.text import AT_ONCE, MOLECULE, TABLE_SUFFIXES, MolBlock, one_line, suffix_of, table_rows
 from egocnn.errors import DataError
@@ -48,7 +48,7 @@ class RowPortion:
         try:
             return self, answer(self.graphs)
         except DataError:
-            if not any(whys := _refusals(self.graphs, answer)):
+            if not any(whys := refusals(self.graphs, answer)):
                 raise
         fine, own = [g for g, why in enumerate(whys) if not why], iter(whys)
         errors = [error or next(own) for error in self.errors]
@@ -61,16 +61,6 @@ class RowPortion:
         rows, names = [self.rows[row] for row in which], [self.names[row] for row in which]
         chosen = self.graphs[graphs] if self.graphs is not None and graphs else None
         return RowPortion(rows, names, [self.errors[row] for row in which], chosen)
-
-
-def _refusals(graphs: Graphs, answer: Callable[[Graphs], Any]) -> list[str]:
-    """Why each graph is refused when it is asked about alone, '' where it is not."""
-    try:
-        answer(graphs)
-    except DataError as error:
-        half = len(graphs) // 2
-        return [str(error)] if not half else [*_refusals(graphs[:half], answer), *_refusals(graphs[half:], answer)]
-    return [""] * len(graphs)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

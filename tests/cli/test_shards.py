@@ -346,12 +346,12 @@ def test_a_line_whose_graph_does_not_fit_costs_no_other_line_its_answer(run: Run
     printed(run, "train", tmp_path / "g.jsonl", "-o", tmp_path / "run", *SHORT)
     (tmp_path / "in").mkdir()
     odd = [f'{SOUND}, "target": {text}}}'.encode() for text in ("[1]", '{"a": 1}', "1e300")]
-    lines = [line for broken in (*BROKEN_LINES, *odd) for line in (broken + b"\n", good[0])]
+    lines = [line for broken in (*reversed(BROKEN_LINES), *odd) for line in (broken + b"\n", good[0])]
     with gzip.open(tmp_path / "in" / "a.jsonl.gz", "wb") as file:
         file.writelines(lines)
     printed(run, *words(tmp_path / "run", tmp_path / "in"))
     errors = [error or "" for error in table(tmp_path / "out" / "a.parquet").column("error").to_pylist()]
-    wanted = [text for broken in (*BROKEN_LINES.values(), *("" for _ in odd)) for text in (broken, "")]
+    wanted = [text for broken in (*reversed(BROKEN_LINES.values()), *("" for _ in odd)) for text in (broken, "")]
     assert [bool(error) for error in errors] == [bool(text) for text in wanted]
     assert all(text in error for text, error in zip(wanted, errors, strict=True)), errors
     answer = json.loads(
