@@ -64,6 +64,18 @@ def browser() -> Iterator[Any]:
         opened.close()
 
 
+@pytest.fixture(scope="session")
+def alcohol_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The run folder of a network trained shortly on generated alcohols; a test that would change it takes a copy."""
+    from egocnn.cli import main
+    from tests.support.commands import SHORT
+    from tests.support.tiny import ALCOHOLS
+
+    folder = tmp_path_factory.mktemp("alcohols") / "run"
+    assert main(["train", ALCOHOLS, "-o", str(folder), *SHORT]) == 0
+    return folder
+
+
 @pytest.fixture
 def run(capsys: pytest.CaptureFixture[str]) -> Run:
     """The command line in this process: words -> exit code, stdout, stderr."""

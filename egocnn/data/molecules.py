@@ -1,4 +1,4 @@
-"""Numbers that stand for elements -> atoms; graphs of atoms -> molecules as RDKit holds them."""
+"""Graphs whose labels say atoms and bonds -> molecules as RDKit holds them."""
 
 import re
 from collections.abc import Sequence
@@ -9,24 +9,17 @@ from egocnn.data.graphs import Graph
 from egocnn.data.schema import SEPARATOR
 from egocnn.errors import DataError
 
-TU_NAMES = {
-    "MUTAG": ("C N O F I Cl Br", "aromatic single double triple"),
-    "PTC_MR": ("In P O N Na C Cl S Br F K Cu Zn I Ba Sn Pb Ca", "triple double single aromatic"),
-    "Mutagenicity": ("C O Cl H N F Br S P I Na K Li Ca", "single double triple"),
-}
-"""What the node and edge labels 0, 1, ... stand for, in sets of the TU collection that say so."""
 WORDS = ("single", "double", "triple", "aromatic")
 ATOM = re.compile(r"([A-Z][a-z]?|[bcnops]|se|as|te)([+-]\d*)?")
 
 
-def name_atoms(graph: Graph, data: str | None) -> Graph:
-    """The same graph with elements and kinds of bond instead of numbers; as it is where they are not known."""
-    if data not in TU_NAMES or graph.node_label is None or graph.edge_label is None:
-        return graph
-    atoms, bonds = ({str(i): name for i, name in enumerate(names.split())} for names in TU_NAMES[data])
-    nodes = tuple(atoms.get(label, label) for label in graph.node_label)
-    edges = tuple(bonds.get(label, label) for label in graph.edge_label)
-    return replace(graph, node_label=nodes, edge_label=edges)
+def is_molecule(graph: Graph) -> bool:
+    """Whether its labels read as atoms and bonds, so that a chemist's words and drawing suit it."""
+    graph = by_first_words(graph)
+    if graph.node_label is None:
+        return False
+    bonds = graph.edge_label if graph.smiles is None else ("single",)
+    return all(map(ATOM.fullmatch, graph.node_label)) and bool(bonds) and set(WORDS).issuperset(bonds or ())
 
 
 def by_first_words(graph: Graph) -> Graph:

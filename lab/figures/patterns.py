@@ -30,7 +30,7 @@ def write_recurring(*, folder: Path, seed: int = 0, say: Callable[[str], None] =
         predictor, _ = learn(training, ModelConfig(), TrainConfig(seed=seed))
         accuracy = test_scores(predictor, test, device="auto")["accuracy"]
         structures = explain(predictor, graphs, fidelity=False)
-        found = find_patterns(structures, most=FIRST, data=source)
+        found = find_patterns(structures, most=FIRST)
         for name in predictor.class_names:
             of_class = [pattern for pattern in found if pattern.class_name == name]
             rows += [

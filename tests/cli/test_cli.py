@@ -116,6 +116,7 @@ assert main(["train", {ALCOHOLS!r}, "-o", run, *{SHORT}]) == 0
 assert main(["predict", run, {ALCOHOLS!r}, "-o", run + ".csv"]) == 0
 assert main(["train", {ALCOHOLS!r}, "-o", run + "2", "--tensorboard"]) == 2
 assert main(["info", run + "/molecules.csv"]) == 2
+import egocnn.interop.pyg  # which imports PyTorch Geometric when it is needed
 """
     (tmp_path / "run").mkdir()
     write_table(tmp_path / "run")

@@ -1,4 +1,5 @@
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -76,11 +77,12 @@ def test_explaining_another_class_turns_what_speaks_for_into_what_speaks_against
 def test_the_papers_technique_leaves_its_attention_beside_the_model_and_finds_it_again(
     run: Run, alcohol_run: Path, tmp_path: Path
 ) -> None:
-    words = ("explain", alcohol_run, ALCOHOLS, "--technique", "paper", "--limit", "5", "--figures", "0")
+    model = shutil.copytree(alcohol_run, tmp_path / "run")
+    words = ("explain", model, ALCOHOLS, "--technique", "paper", "--limit", "5", "--figures", "0")
     assert run(*words, "-o", tmp_path / "a")[0] == 0
-    kept = (alcohol_run / "attention.safetensors").read_bytes()
+    kept = (model / "attention.safetensors").read_bytes()
     assert run(*words, "-o", tmp_path / "b")[0] == 0
-    assert (alcohol_run / "attention.safetensors").read_bytes() == kept
+    assert (model / "attention.safetensors").read_bytes() == kept
     assert (tmp_path / "a/structures.jsonl").read_bytes() == (tmp_path / "b/structures.jsonl").read_bytes()
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.commands import SHORT, Run, check_refused, printed, rows
+from tests.support.commands import SHORT, Run, answer, check_refused, printed, rows
 from tests.support.tiny import ALCOHOLS, molecule_lines
 
 pytest.importorskip("rdkit")
@@ -44,9 +44,7 @@ def test_rows_without_a_target_are_left_out_of_the_training_and_predicted(
     run: Run, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     data = table(tmp_path, *molecule_lines(), "CCN,NA", "CCCN,")
-    code, out, _ = run("train", data, "-o", tmp_path / "run", *SHORT[:-1], "--json")
-    assert code == 0
-    assert json.loads(out)["graphs"] == 40
+    assert answer(run, "train", data, "-o", tmp_path / "run", *SHORT[:-1])["graphs"] == 40
     assert "2 of 42 graphs have no target and are left out of the training" in caplog.messages
     printed(run, "predict", tmp_path / "run", data, "-o", tmp_path / "p.csv")
     assert [row["true"] for row in rows(tmp_path / "p.csv")][-3:] == ["alcohol", "", ""]

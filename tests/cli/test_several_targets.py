@@ -10,8 +10,10 @@ import pytest
 import egocnn
 from egocnn.cli.main import main
 from egocnn.errors import DataError, MissingColumnError
+from egocnn.explain.structure import read_structures
 from egocnn.study.crossval import read_record
-from tests.support.commands import rows
+from tests.support.commands import Run, answer, check_refused, printed, rows
+from tests.support.samples import sure
 
 MOLECULES = ["C" * n + end for n in range(1, 9) for end in ("", "O", "N", "Cl")]
 SMALL = ["--epochs", "1", "--depth", "1", "--width", "8", "--networks", "2", "--quiet", "--device", "cpu"]
@@ -29,19 +31,24 @@ def write_table(path: Path, molecules: list[str]) -> Path:
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("several")
-    table = write_table(folder / "molecules.csv", MOLECULES)
-    assert main(["train", str(table), "--target", "polar,length", "-o", str(folder / "run"), *SMALL]) == 0
-    return folder / "run"
+def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_table(tmp_path_factory.mktemp("several") / "molecules.csv", MOLECULES)
 
 
-def test_predictions_have_the_columns_of_every_target_after_its_name(run: Path, tmp_path: Path) -> None:
-    table, few = write_table(tmp_path / "new.csv", MOLECULES[:5]), tmp_path / "few.csv"
+@pytest.fixture(scope="module")
+def model(table: Path) -> Path:
+    """A run on this table."""
+    folder = table.with_name("run")
+    assert main(["train", str(table), "--target", "polar,length", "-o", str(folder), *SMALL]) == 0
+    return folder
+
+
+def test_predictions_have_the_columns_of_every_target_after_its_name(run: Run, model: Path, tmp_path: Path) -> None:
+    new, few = write_table(tmp_path / "new.csv", MOLECULES[:5]), tmp_path / "few.csv"
     few.write_text("smiles,length\nCCO,4\nCCC,5\n")
     found = []
-    for data in (table, few):
-        assert main(["predict", str(run), str(data), "-o", str(tmp_path / "p.csv"), "--quiet"]) == 0
+    for data in (new, few):
+        printed(run, "predict", model, data, "-o", tmp_path / "p.csv", "--quiet")
         found.append(rows(tmp_path / "p.csv"))
     polar = ["predicted", "probability", "p_no", "p_yes", "spread", "true"]
     expected = [*(f"polar {column}" for column in polar), "length predicted", "length spread", "length true"]
@@ -53,42 +60,38 @@ def test_predictions_have_the_columns_of_every_target_after_its_name(run: Path, 
     assert [(row["length true"], row["polar true"]) for row in found[1]] == [("4.0", ""), ("5.0", "")]
 
 
-def test_the_target_to_explain_is_named(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    table = write_table(tmp_path / "new.csv", MOLECULES[:2])
-    asked = ["explain", str(run), str(table), "--quiet", "--figures", "0", "-o"]
-    assert main([*asked, str(tmp_path / "value"), "--explain-target", "length"]) == 0
-    found = [json.loads(line) for line in (tmp_path / "value" / "structures.jsonl").read_text().splitlines()]
-    assert [one["true"] for one in found] == [1.5, 3.0]
+def test_the_target_to_explain_is_named(run: Run, model: Path, tmp_path: Path) -> None:
+    new = write_table(tmp_path / "new.csv", MOLECULES[:2])
+    asked = ["explain", model, new, "--quiet", "--figures", 0, "-o"]
+    printed(run, *asked, tmp_path / "value", "--explain-target", "length")
+    found = list(read_structures(tmp_path / "value" / "structures.jsonl"))
+    assert [one.graph.target for one in found] == [1.5, 3.0]
     for one in found:
-        assert one["base"] + sum(one["node_importance"]) == pytest.approx(one["output"], abs=1e-4)
-    assert main([*asked, str(tmp_path / "first")]) == 0
-    first = (tmp_path / "first" / "structures.jsonl").read_text().splitlines()[0]
-    assert json.loads(first)["true"] == "no"
-    assert main([*asked, str(tmp_path / "none"), "--explain-target", "size"]) == 2
-    assert "the model knows no target 'size'; it knows polar, length" in capsys.readouterr().err
+        assert one.base + one.node_importance.sum() == pytest.approx(one.output, abs=1e-4)
+    printed(run, *asked, tmp_path / "first")
+    assert next(read_structures(tmp_path / "first" / "structures.jsonl")).graph.target == "no"
+    wanted = "the model knows no target 'size'; it knows polar, length"
+    check_refused(run, wanted, *asked, tmp_path / "none", "--explain-target", "size")
 
 
-def test_shards_are_predicted_for_all_targets_and_explained_for_one(
-    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_shards_are_predicted_for_all_targets_and_explained_for_one(run: Run, model: Path, tmp_path: Path) -> None:
     parquet = pytest.importorskip("pyarrow.parquet")
     (tmp_path / "shards").mkdir()
     write_table(tmp_path / "shards" / "a.csv", MOLECULES[:6])
     write_table(tmp_path / "shards" / "b.csv", MOLECULES[6:12])
-    words = [str(run), str(tmp_path / "shards"), "--jobs", "1", "--quiet", "--device", "cpu", "-o"]
-    assert main(["predict", *words, str(tmp_path / "predicted")]) == 0
+    words = [model, tmp_path / "shards", "--jobs", 1, "--quiet", "--device", "cpu", "-o"]
+    printed(run, "predict", *words, tmp_path / "predicted")
     predicted = parquet.read_table(tmp_path / "predicted" / "a.parquet").to_pylist()
     assert [row["polar true"] for row in predicted] == ["no", "yes", None, "no", "no", "yes"]
     for target, of_class in ({"polar": True, "length": False}).items():
-        assert main(["explain", *words, str(tmp_path / target), "--explain-target", target]) == 0
+        printed(run, "explain", *words, tmp_path / target, "--explain-target", target)
         found = parquet.read_table(tmp_path / target / "a.parquet").to_pylist()
         same = [row[f"{target} predicted"] for row in predicted]
         assert [row["predicted"] for row in found] == (same if of_class else pytest.approx(same))
         assert ("explained" in found[0]) is of_class
         for row in found:
             assert row["base"] + sum(row["contributions"]) == pytest.approx(row["output"], abs=1e-4)
-    highest = [*words, str(tmp_path / "highest"), "--explain-target", "length", "--highest", "3"]
-    assert main(["explain", *highest]) == 0
+    printed(run, "explain", *words, tmp_path / "highest", "--explain-target", "length", "--highest", 3)
     best = parquet.read_table(tmp_path / "highest" / "highest.parquet").to_pylist()
     every = [
         row["length predicted"]
@@ -96,24 +99,21 @@ def test_shards_are_predicted_for_all_targets_and_explained_for_one(
         for row in parquet.read_table(tmp_path / "predicted" / f"{name}.parquet").to_pylist()
     ]
     assert sorted(row["length predicted"] for row in best) == pytest.approx(sorted(every)[-3:])
-    capsys.readouterr()
-    assert main(["explain", *words, str(tmp_path / "none"), "--explain-target", "width"]) == 2
-    assert "knows no target 'width'" in capsys.readouterr().err
+    wanted = "knows no target 'width'"
+    check_refused(run, wanted, "explain", *words, tmp_path / "none", "--explain-target", "width")
 
 
-def test_info_tells_every_target(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    table = write_table(tmp_path / "molecules.csv", MOLECULES)
-    assert main(["info", str(table), "--target", "polar,length", "--json"]) == 0
-    facts = json.loads(capsys.readouterr().out)
+def test_info_tells_every_target(run: Run, table: Path) -> None:
+    facts = answer(run, "info", table, "--target", "polar,length")
     assert facts["target"] == "several"
     assert facts["targets"]["polar"] == {"kind": "classes", "counts": {"no": 14, "yes": 13}, "missing": 5}
     assert facts["targets"]["length"] == {"kind": "values", "least": 1.5, "most": 15.0, "missing": 4}
     assert "polar: 5 graphs have no class" in facts["problems"]
-    assert main(["info", str(table), "--target", "polar,length"]) == 0
-    assert "target          polar: classes (no: 14, yes: 13), missing 5\n" in capsys.readouterr().out
+    told = printed(run, "info", table, "--target", "polar,length")
+    assert "target          polar: classes (no: 14, yes: 13), missing 5\n" in told
 
 
-def test_all_stands_for_the_columns_that_could_be_targets(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_all_stands_for_the_columns_that_could_be_targets(run: Run, tmp_path: Path) -> None:
     lines = ["number,smiles,polar,length,constant,part,mol_id"]
     for n, smiles in enumerate(MOLECULES):
         part = "test" if n % 5 == 0 else "train"
@@ -125,8 +125,8 @@ def test_all_stands_for_the_columns_that_could_be_targets(tmp_path: Path, capsys
     assert egocnn.read(frame, target="all").target_names == ("polar", "length")
     fitted = egocnn.EgoCNNClassifier(width=8, depth=1, epochs=1, networks=1, device="cpu").fit(frame, target="all")
     assert list(fitted.predict(frame[:2])) == ["polar", "length"]
-    assert main(["train", str(table), "--target", "all", "-o", str(tmp_path / "run"), *SMALL]) == 0
-    assert json.loads((tmp_path / "run" / "metrics.json").read_text())["targets"] == ["polar", "length"]
+    metrics = answer(run, "train", table, "--target", "all", "-o", tmp_path / "run", *SMALL)
+    assert metrics["targets"] == ["polar", "length"]
     assert json.loads((tmp_path / "run" / "config.json").read_text())["read"]["target"] == "polar,length"
     # one alone is a target like any other, and a column of that name is meant itself
     single, own = tmp_path / "single.csv", tmp_path / "own.csv"
@@ -140,33 +140,22 @@ def test_all_stands_for_the_columns_that_could_be_targets(tmp_path: Path, capsys
     unclear.write_text(
         "\n".join([f"{line},{'remark' if n == 0 else f'note {n // 2} on it'}" for n, line in enumerate(lines)])
     )
-    capsys.readouterr()
-    for data, reason in (
-        (unclear, "remark could be a target or not"),
-        ("compounds:alcohols", "name the target itself"),
-    ):
-        assert main(["info", str(data), "--target", "all"]) == 2
-        assert reason in capsys.readouterr().err
+    check_refused(run, "remark could be a target or not", "info", unclear, "--target", "all")
+    check_refused(run, "name the target itself", "info", "compounds:alcohols", "--target", "all")
 
 
-def test_patterns_are_of_the_target_that_is_named(
-    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    asked = ["patterns", str(run), str(run.parent / "molecules.csv"), "--quiet", "--min-support", "2", "-o"]
-    assert main([*asked, str(tmp_path / "first"), "--select", "top", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
+def test_patterns_are_of_the_target_that_is_named(run: Run, model: Path, table: Path, tmp_path: Path) -> None:
+    asked = ["patterns", model, table, "--quiet", "--min-support", 2, "--select", "top", "-o"]
+    found = answer(run, *asked, tmp_path / "first")
     assert found["target"] == "polar"
     assert {pattern["class"] for pattern in found["patterns"]} <= {"yes", "no"}
     assert found["patterns"]
-    assert main([*asked, str(tmp_path / "value"), "--explain-target", "length", "--select", "top", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["target"] == "length"
+    assert answer(run, *asked, tmp_path / "value", "--explain-target", "length")["target"] == "length"
     assert "molecules.csv, length" in (tmp_path / "value" / "index.html").read_text()
-    assert main([*asked, str(tmp_path / "none"), "--explain-target", "size"]) == 2
-    assert "the model knows no target 'size'" in capsys.readouterr().err
+    check_refused(run, "the model knows no target 'size'", *asked, tmp_path / "none", "--explain-target", "size")
 
 
-def test_a_name_that_is_no_column_is_refused_with_those_that_are(tmp_path: Path) -> None:
-    table = write_table(tmp_path / "molecules.csv", MOLECULES)
+def test_a_name_that_is_no_column_is_refused_with_those_that_are(table: Path) -> None:
     with pytest.raises(MissingColumnError, match="called 'size'; there are smiles, polar, length"):
         egocnn.read(table, target=["polar", "size"])
     with pytest.raises(DataError, match="polar, polar name a column twice"):
@@ -180,20 +169,15 @@ def test_a_column_with_a_comma_in_its_name_is_one_target(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("twice", [["--target", "polar", "--target", "length"], ["-o", "a", "--out=b"]])
-def test_an_option_that_is_given_twice_is_refused(twice: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as stop:
-        main(["train", "molecules.csv", *twice])
-    assert stop.value.code == 2
-    assert "is given twice" in capsys.readouterr().err
+def test_an_option_that_is_given_twice_is_refused(twice: list[str], run: Run) -> None:
+    check_refused(run, "is given twice", "train", "molecules.csv", *twice)
 
 
 def test_crossval_scores_every_target_where_it_is_known_and_their_mean_counts(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    run: Run, table: Path, tmp_path: Path
 ) -> None:
-    table, out = write_table(tmp_path / "molecules.csv", MOLECULES), tmp_path / "cv.json"
-    asked = ["crossval", str(table), "--target", "polar,length", "--folds", "2", "-o", str(out), *SMALL]
-    assert main([*asked, "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
+    asked = ["crossval", table, "--folds", 2, "-o", tmp_path / "cv.json", *SMALL, "--target"]
+    found = answer(run, *asked, "polar,length")
     assert found["settings"]["targets"] == {"targets": ["polar", "length"]}
     assert found["score"] == "accuracy_and_r2"
     for fold in found["folds"]:
@@ -201,26 +185,19 @@ def test_crossval_scores_every_target_where_it_is_known_and_their_mean_counts(
     assert found["targets"]["length"]["mean"] == pytest.approx(
         np.mean([f["targets"]["length"] for f in found["folds"]])
     )
-    record = read_record(out)
-    assert record is not None
-    assert record.targets.keys() == {"polar", "length"}
-    assert main([*asked[:3], "length", *asked[4:]]) == 2
-    assert "targets ['polar', 'length'], now it is none" in capsys.readouterr().err
-    assert main([*asked, "--overwrite", "--metric", "rmse"]) == 2
-    assert "leave out --metric rmse" in capsys.readouterr().err
-    assert main([*asked, "--overwrite", "--stack", "--json"]) == 0
-    stacked = json.loads(capsys.readouterr().out)
+    assert sure(read_record(tmp_path / "cv.json")).targets.keys() == {"polar", "length"}
+    check_refused(run, "targets ['polar', 'length'], now it is none", *asked, "length")
+    check_refused(run, "leave out --metric rmse", *asked, "polar,length", "--overwrite", "--metric", "rmse")
+    stacked = answer(run, *asked, "polar,length", "--overwrite", "--stack")
     assert stacked["targets"].keys() == {"polar", "length"}
     assert [fold["test_graphs"] for fold in stacked["folds"]] == [fold["test_graphs"] for fold in found["folds"]]
 
 
-def test_a_sweep_chooses_by_the_mean_over_targets(tmp_path: Path) -> None:
-    table, out = write_table(tmp_path / "molecules.csv", MOLECULES), tmp_path / "sweep"
+def test_a_sweep_chooses_by_the_mean_over_targets(run: Run, table: Path, tmp_path: Path) -> None:
     small = [word for word in SMALL if word not in ("--width", "8")]
-    asked = ["sweep", str(table), "--target", "polar,length", "--folds", "2", "--over", "width=4,8", "--test-chosen"]
-    assert main([*asked, "-o", str(out), *small]) == 0
-    found, table_rows = json.loads((out / "sweep.json").read_text()), rows(out / "sweep.csv")
-    for row, written in zip(found["rows"], table_rows, strict=True):
+    asked = ["--target", "polar,length", "--folds", 2, "--over", "width=4,8", "--test-chosen"]
+    found = answer(run, "sweep", table, *asked, "-o", tmp_path / "sweep", *small)
+    for row, written in zip(found["rows"], rows(tmp_path / "sweep" / "sweep.csv"), strict=True):
         assert row["mean"] == pytest.approx((row["targets"]["polar"] + row["targets"]["length"]) / 2)
         assert float(written["polar mean"]) == row["targets"]["polar"]
     assert found["rows"][0]["mean"] >= found["rows"][1]["mean"]
@@ -228,9 +205,8 @@ def test_a_sweep_chooses_by_the_mean_over_targets(tmp_path: Path) -> None:
     assert found["test"]["targets"].keys() == {"polar", "length"}
 
 
-def test_the_estimator_predicts_every_target_by_its_name(tmp_path: Path) -> None:
-    pd = pytest.importorskip("pandas")
-    frame = pd.read_csv(write_table(tmp_path / "molecules.csv", MOLECULES))
+def test_the_estimator_predicts_every_target_by_its_name(table: Path, tmp_path: Path) -> None:
+    frame = pytest.importorskip("pandas").read_csv(table)
     model = egocnn.EgoCNNClassifier(epochs=1, width=8, depth=1, networks=1, device="cpu")
     model.fit(frame, target=["polar", "length"])
     found = model.predict(frame)

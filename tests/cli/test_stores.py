@@ -1,6 +1,5 @@
 """prepare, info, train, predict and explain on a store: as on the data it was made from, in little memory."""
 
-import json
 import os
 import random
 import signal
@@ -20,7 +19,7 @@ from egocnn.model import Model
 from egocnn.show.streaming import prediction_rows
 from egocnn.train.recipe import learn
 from tests.cli.limited import check_limited, wide
-from tests.support.commands import Run, check_refused, rows
+from tests.support.commands import Run, answer, check_refused, printed, rows
 from tests.support.samples import assert_equal, sure
 from tests.support.strategies import random_trees
 from tests.support.tiny import ALCOHOLS, MODEL, TRAIN, alcohols, names_in
@@ -41,16 +40,13 @@ def in_small_portions(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_prepare_writes_what_the_source_holds(tmp_path: Path, run: Run) -> None:
-    code, out, _ = run("prepare", ALCOHOLS, "-o", tmp_path / "store", "--json")
-    assert code == 0
-    printed = json.loads(out)
-    assert (printed["graphs"], printed["nodes"]) == (len(alcohols()), alcohols().n_nodes)
-    assert printed["bytes"] == sum(file.stat().st_size for file in (tmp_path / "store").glob("*.bin"))
+    told = answer(run, "prepare", ALCOHOLS, "-o", tmp_path / "store")
+    assert (told["graphs"], told["nodes"]) == (len(alcohols()), alcohols().n_nodes)
+    assert told["bytes"] == sum(file.stat().st_size for file in (tmp_path / "store").glob("*.bin"))
     assert_equal(read(tmp_path / "store"), alcohols())
     assert Store.open(tmp_path / "store").manifest.source == ALCOHOLS
     check_refused(run, "holds a store already; --overwrite", "prepare", ALCOHOLS, "-o", tmp_path / "store")
-    code, out, _ = run("prepare", tmp_path / "store", "-o", tmp_path / "store", "--overwrite", "--split", "x=test")
-    assert code == 0
+    printed(run, "prepare", tmp_path / "store", "-o", tmp_path / "store", "--overwrite", "--split", "x=test")
     assert_equal(read(tmp_path / "store"), alcohols().select("test"))
 
 
@@ -60,14 +56,13 @@ def test_info_and_predict_say_of_a_store_what_they_say_of_its_source(folder: Pat
     assert run("info", folder / "store", "--json") == run("info", ALCOHOLS, "--json")
     answers = []
     for data in (folder / "store", ALCOHOLS):
-        code, out, _ = run("predict", folder / "run", data, "-o", tmp_path / "it.csv", "--json")
-        assert code == 0
-        answers.append((json.loads(out), rows(tmp_path / "it.csv")))
-    (printed, streamed), (expected, whole) = answers
+        told = answer(run, "predict", folder / "run", data, "-o", tmp_path / "it.csv")
+        answers.append((told, rows(tmp_path / "it.csv")))
+    (found, streamed), (expected, whole) = answers
     scores = {"accuracy", "log_loss", "roc_auc", "mcc", "recall"}
-    assert printed.keys() == expected.keys() >= {"graphs", "failed", "file", *scores}
-    assert (printed["graphs"], printed["accuracy"]) == (expected["graphs"], expected["accuracy"])
-    assert printed["log_loss"] == pytest.approx(expected["log_loss"], rel=1e-5)
+    assert found.keys() == expected.keys() >= {"graphs", "failed", "file", *scores}
+    assert (found["graphs"], found["accuracy"]) == (expected["graphs"], expected["accuracy"])
+    assert found["log_loss"] == pytest.approx(expected["log_loss"], rel=1e-5)
     assert [row["name"] for row in streamed] == [row["name"] for row in whole]
     for one, other in zip(streamed, whole, strict=True):
         assert (one["predicted"], one["true"]) == (other["predicted"], other["true"])
@@ -78,10 +73,8 @@ def test_info_and_predict_say_of_a_store_what_they_say_of_its_source(folder: Pat
 def test_explanations_of_a_store_are_those_of_its_source(folder: Path, tmp_path: Path, run: Run) -> None:
     alcohols().select("test").save(tmp_path / "test.safetensors")
     for report, *data in (("one", folder / "store", "--split", "x=test"), ("other", tmp_path / "test.safetensors")):
-        words = ("--limit", 8, "--figures", 1, "--quiet", "--json")
-        code, out, _ = run("explain", folder / "run", *data, "-o", tmp_path / report, *words)
-        assert code == 0
-        assert json.loads(out)["graphs"] == 8
+        words = ("-o", tmp_path / report, "--limit", 8, "--figures", 1, "--quiet")
+        assert answer(run, "explain", folder / "run", *data, *words)["graphs"] == 8
     one, other = (list(read_structures(tmp_path / name / "structures.jsonl")) for name in ("one", "other"))
     assert len(one) == 8
     for ours, theirs in zip(one, other, strict=True):
@@ -114,26 +107,41 @@ def test_a_store_larger_than_the_address_space_left_is_described_predicted_and_e
     assert len(list(read_structures(tmp_path / "it" / "structures.jsonl"))) == 20
 
 
+AGAIN_AND_AGAIN = """
+import os, sys
+import egocnn.show.streaming
+from egocnn.cli import main
+for _ in sys.stdin:
+    if writer := os.fork():  # so that all is imported once
+        os.waitpid(writer, 0)
+        print("dead", flush=True)
+    while not writer:
+        print(os.getpid(), flush=True)
+        main(sys.argv[1:])
+"""
+
+
 def test_a_prepare_killed_at_any_moment_leaves_the_old_store_or_the_new_one(tmp_path: Path) -> None:
     source, store = tmp_path / "graphs.safetensors", tmp_path / "stores" / "it"
     old, new = alcohols(), random_trees(200, nodes=20, seed=1)
     new.save(source)
     write_store([old], store)
     moments, met = random.Random(0), set()
-    # what a process does after its imports, again and again, until it is killed somewhere in there
-    words = ["prepare", str(source), "-o", str(store), "--overwrite", "--quiet"]
-    start = "import egocnn.show.streaming; from egocnn.cli import main"
-    script = f"{start}\nwhile True: print('again', flush=True); main({words!r})"
-    for number in range(6):
-        process = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
-        for _ in range(1 + 2 * (number % 2)):  # the line of the loop, and every other time that of a store written
-            sure(process.stdout).readline()
-        time.sleep(moments.uniform(0, 0.1))
-        os.kill(process.pid, signal.SIGKILL)
-        process.communicate()
-        graphs = read(store)
-        met.add(len(graphs))
-        assert_equal(graphs, old if len(graphs) == len(old) else new)
+    words, pipe, writer = ["prepare", source, "-o", store, "--overwrite", "--quiet"], subprocess.PIPE, 0
+    command = [sys.executable, "-c", AGAIN_AND_AGAIN, *map(str, words)]
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as starter:
+        writers = (int(line) for line in sure(starter.stdout) if line.strip().isdigit())
+        for number in range(6):
+            print(file=sure(starter.stdin), flush=True)
+            writer = next(each for each in writers if each != writer)
+            if number % 2:  # every other time once a store has been written
+                next(writers)
+            time.sleep(moments.uniform(0, 0.1))
+            os.kill(writer, signal.SIGKILL)
+            assert "dead\n" in sure(starter.stdout)  # reads on until it is
+            graphs = read(store)
+            met.add(len(graphs))
+            assert_equal(graphs, old if len(graphs) == len(old) else new)
     assert len(new) in met
     write_store([old], store, overwrite=True)
     assert names_in(store.parent) == ["it"]

@@ -5,8 +5,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
-from torch import Tensor
 
 from egocnn.config import PLAIN, ExplainConfig, ModelConfig
 from egocnn.data.graphs import Graphs
@@ -21,7 +19,6 @@ from tests.support.tiny import plain_model
 SMALL: dict[str, Any] = {"slots": 4, "k": 3, "width": 8, "depth": 2, "hidden": 12, "sort_nodes": 5}
 USUAL: dict[str, Any] = {name: getattr(ModelConfig(), name) for name in ("readout", *PLAIN)}
 """what makes it a network of the default settings"""
-Array = NDArray[np.float64]
 
 
 def small(**changes: Any) -> ModelConfig:
@@ -76,10 +73,6 @@ def head_for(width: int, outputs: int = 2, *, seed: int = 0) -> AttentionHead:
     with torch.no_grad():
         head.attend.copy_(torch.randn(width, generator=torch.Generator().manual_seed(seed)))
     return head.requires_grad_(False)
-
-
-def array(tensor: Tensor) -> Array:
-    return tensor.detach().double().numpy()
 
 
 def assert_close(one: Any, other: Any, *, tolerance: float = 1e-6) -> None:

@@ -18,7 +18,8 @@ from egocnn.model import Model
 from egocnn.train.checkpoint import sealed
 from egocnn.train.metrics import loss_of
 from egocnn.train.recipe import learn
-from tests.explain.random_models import array, assert_close, forward_pass, head_for, predictor_for
+from tests.explain.random_models import assert_close, forward_pass, head_for, predictor_for
+from tests.support.networks import array
 from tests.support.samples import one_graph, sure
 from tests.support.strategies import random_graphs
 from tests.support.tiny import MODEL, TRAIN, alcohols, names_in, oxygens, same, state

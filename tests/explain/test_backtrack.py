@@ -10,8 +10,9 @@ from egocnn.data.graphs import Graphs
 from egocnn.explain.backtrack import backtrack
 from egocnn.explain.evidence import SAME, evidence
 from egocnn.explain.techniques import TECHNIQUES, Importances, by_attention, by_grad_cam, by_relevance
-from tests.explain.random_models import array, assert_close, forward_pass, head_for, predictor_for
+from tests.explain.random_models import assert_close, forward_pass, head_for, predictor_for
 from tests.support.naive_techniques import Found, Naive
+from tests.support.networks import array
 from tests.support.samples import one_graph
 from tests.support.strategies import random_graphs, random_trees
 

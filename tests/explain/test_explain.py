@@ -21,7 +21,7 @@ from egocnn.train.recipe import learn
 from tests.explain.random_models import assert_close, predictor_for
 from tests.support.invariance import relabel
 from tests.support.samples import cycle, one_graph, sure
-from tests.support.strategies import EDGE_NAMES, NODE_NAMES, random_connected, random_graphs, random_trees
+from tests.support.strategies import EDGE_NAMES, NODE_NAMES, dressed, random_connected, random_graphs, random_trees
 from tests.support.tiny import MODEL, TRAIN, alcohols, oxygens
 
 TECHNIQUES = pytest.mark.parametrize("technique", get_args(Technique))
@@ -62,16 +62,11 @@ MODELS: list[dict[str, Any]] = [
 ]
 
 
-def dressed(graphs: Graphs, *, with_: tuple[str, ...] = (), without: tuple[str, ...] = ()) -> Graphs:
+def with_columns(graphs: Graphs, *, with_: tuple[str, ...] = (), without: tuple[str, ...] = ()) -> Graphs:
     """The graphs with some columns more or less."""
-    random = np.random.default_rng(7)
-    value = random.uniform(1, 2, graphs.n_nodes).astype(np.float32)
-    more = {
-        "node_attr": random.normal(size=(graphs.n_nodes, 2)).astype(np.float32),
-        "edge_weight": value[graphs.entry_node] * value[graphs.indices],
-    }
+    more = dressed(graphs, seed=7)
     less: dict[str, Any] = dict.fromkeys(without) | {f"{name}_names": () for name in without}
-    return graphs.replace(**{name: more[name] for name in with_}, **less)
+    return graphs.replace(**{name: getattr(more, name) for name in with_}, **less)
 
 
 def odd_graphs() -> Graphs:
@@ -115,10 +110,10 @@ def test_every_technique_explains_every_model_on_every_graph(model: dict[str, An
     outputs = changes.pop("outputs", 3)
     trees = random_trees(6, nodes=8, seed=0, target=np.arange(6) % 3, class_names=CLASSES)
     trees = trees.replace(target=np.arange(6.0), class_names=()) if outputs == 1 else trees
-    predictor = predictor_for(dressed(trees, **columns), outputs=outputs, **changes)
-    attention = fit_attention(predictor, dressed(trees, **columns), epochs=1)
-    odd = dressed(odd_graphs(), **columns)
-    several = (dressed(trees, **columns), odd, odd[:1], odd[:0])  # also a graph without nodes, and no graphs
+    predictor = predictor_for(with_columns(trees, **columns), outputs=outputs, **changes)
+    attention = fit_attention(predictor, with_columns(trees, **columns), epochs=1)
+    odd = with_columns(odd_graphs(), **columns)
+    several = (with_columns(trees, **columns), odd, odd[:1], odd[:0])  # also a graph without nodes, and no graphs
     for technique, graphs in product(get_args(Technique), several):
         found = explain(predictor, graphs, ExplainConfig(technique=technique, steps=2), attention=attention)
         assert [structure.name for structure in found] == list(graphs.names), technique

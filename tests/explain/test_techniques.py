@@ -16,8 +16,9 @@ from egocnn.explain.techniques import TECHNIQUES, ExplainedBatch, by_gradient, b
 from egocnn.model import Model
 from egocnn.nn.batch import Batch
 from tests.data.test_subgraphs import without_edge, without_node
-from tests.explain.random_models import array, assert_close, forward_pass, head_for, predictor_for
+from tests.explain.random_models import assert_close, forward_pass, head_for, predictor_for
 from tests.support.naive_techniques import Found
+from tests.support.networks import array
 from tests.support.strategies import dressed, random_graphs, random_trees
 
 EMBEDDINGS: list[dict[str, Any]] = [{}, {"embedding": "attributes"}, {"own": True}]

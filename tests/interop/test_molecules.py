@@ -1,8 +1,6 @@
 """Estimators on molecules as chemists have them: every form reads alike, and targets come back as they were."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -367,11 +365,6 @@ def test_values_are_for_the_regressor_and_texts_for_the_classifier(fitted: EgoCN
         EgoCNNClassifier(**SMALL).fit(pd.DataFrame({"smiles": SMILES}), "toxic")
     with pytest.raises(DataError, match=r"y has shape \(2,\) for 24 graphs"):
         fitted.score(SMILES, [0, 1])
-
-
-def test_reading_molecules_from_a_list_does_not_import_pandas() -> None:
-    script = "import egocnn, sys; egocnn.read(['CCO']); egocnn.read('CCO'); sys.exit('pandas' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
 
 
 def test_two_molecules_are_compared_for_the_same_class_in_any_form(fitted: EgoCNNClassifier) -> None:

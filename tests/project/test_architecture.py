@@ -164,14 +164,22 @@ TORCH_FREE = [
 
 
 def test_reading_and_asking_for_help_do_not_wait_for_torch() -> None:
-    """One fresh interpreter imports them all, in turn; the first that brings torch along is named."""
+    """One fresh interpreter imports them all, in turn, and reads; the first that brings torch along is named."""
     script = f"""
-import importlib, sys
+import importlib.util, sys, types
+HEAVY = {{"torch", "torch_geometric", "rdkit", "networkx", "pandas", "rich", "matplotlib", "sklearn"}}
+def check(what, *needed):
+    if heavy := HEAVY & set(sys.modules) - set(needed):
+        sys.exit(f"{{what}} imports {{', '.join(sorted(heavy))}}")
 for name in {TORCH_FREE!r}:
     importlib.import_module(name)
-    heavy = sorted({{"torch", "rdkit", "networkx", "pandas", "rich", "matplotlib", "sklearn"}} & set(sys.modules))
-    if heavy:
-        sys.exit(f"importing {{name}} imports {{', '.join(heavy)}}")
+    check(f"importing {{name}}")
+import egocnn, numpy
+egocnn.read(types.SimpleNamespace(edge_index=numpy.array([[0], [1]])))
+check("reading an object with an edge_index")
+if importlib.util.find_spec("rdkit"):
+    egocnn.read(["CCO"]), egocnn.read("CCO")
+    check("reading molecules", "rdkit")
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

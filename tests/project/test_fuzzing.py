@@ -94,10 +94,11 @@ PAYLOADS = (
     "]]><script/>",
     "--><script/><!--",
     "&lt;script&gt;&#60;script>",
-    "{{DATA}}{{SCRIPTS}}",
+    "{{DATA}} {{SCRIPTS}}",
     "\x00\x1b[2J\u2028\u202e\ud800",
     "<a href='javascript:alert(1)'>x</a>",
     "<!ENTITY x SYSTEM 'file:///etc/passwd'>&x;",
+    "<sub>$x_1^{$ 日本 العربية 🧪\na\x07\x7f\uffff",
 )
 
 

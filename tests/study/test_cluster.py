@@ -12,8 +12,9 @@ import pytest
 from egocnn.errors import DataError, EgoCNNError, MissingExtraError
 from egocnn.study.cluster import LOCAL, RAY_ENVIRONMENT, RETRIES, in_order, run_jobs
 from egocnn.study.crossval import CrossValidation, cross_validate
+from tests.study.majority import most
 from tests.support.commands import SHORT, Run, check_refused, wait_until
-from tests.support.jobs import always_killed, broken, killed_once, most, slow, without_library
+from tests.support.jobs import always_killed, broken, killed_once, slow, without_library
 from tests.support.tiny import ALCOHOLS, SIZES, alcohols, names_in, plain_model, plain_train
 
 if find_spec("ray") is None:

@@ -1,11 +1,14 @@
 """Run the command line in this process: words -> exit code, stdout, stderr."""
 
 import csv
+import json
+import resource
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +39,24 @@ def printed(run: Run, *words: object) -> str:
     code, out, err = run(*words)
     assert (code, err) == (0, ""), err
     return out
+
+
+def answer(run: Run, *words: object) -> Any:
+    """What a command that succeeds prints for machines, whatever it remarks on the way."""
+    code, out, err = run(*words, "--json")
+    assert code == 0, err
+    return json.loads(out)
+
+
+@contextmanager
+def files_of_at_most(size: int) -> Iterator[None]:
+    """No file may grow beyond so many bytes, as on a disk that is full."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 def check_refused(run: Run, wanted: str, *words: object) -> None:

@@ -1,5 +1,6 @@
 """Small data, small networks and short trainings, for tests that train for real."""
 
+import json
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
@@ -162,6 +163,15 @@ def names_in(folder: Path, *, hidden: bool = True) -> Sequence[str]:
 def contents(folder: Path) -> dict[str, bytes]:
     """Every file under the folder."""
     return {str(file.relative_to(folder)): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
+
+
+def check_same_run(one: Path, other: Path) -> None:
+    """Both runs are complete: the same model to the last byte, and the same metrics but for the time they took."""
+    assert names_in(one) == names_in(other) == COMPLETE
+    for name in ("model.safetensors", "config.json"):
+        assert (one / name).read_bytes() == (other / name).read_bytes()
+    found, expected = (json.loads((run / "metrics.json").read_text()) for run in (one, other))
+    assert found | {"seconds": 0} == expected | {"seconds": 0}
 
 
 def stop_after(epochs: int, error: BaseException | None = None) -> Report:

@@ -1,4 +1,3 @@
-import resource
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +15,7 @@ from egocnn.train.checkpoint import Checkpoint
 from egocnn.train.engines.common import Member, Progress
 from egocnn.train.history import History
 from egocnn.train.loop import EngineName
+from tests.support.commands import files_of_at_most
 from tests.support.samples import sure
 from tests.support.tiny import (
     MODEL,
@@ -123,13 +123,9 @@ def test_a_single_flipped_bit_anywhere_is_refused(
 
 
 def test_a_full_disk_leaves_the_last_checkpoint_whole_and_nothing_else(stored: bytes, path: Path) -> None:
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (len(stored) // 2, limits[1]))
-    try:
-        with pytest.raises(OSError, match=r"File too large.*checkpoint\.safetensors"):
-            Checkpoint(path, "this run").keep([progress_of()])
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    wanted = r"File too large.*checkpoint\.safetensors"
+    with files_of_at_most(len(stored) // 2), pytest.raises(OSError, match=wanted):
+        Checkpoint(path, "this run").keep([progress_of()])
     assert path.read_bytes() == stored
     assert names_in(path.parent) == [path.name]
 

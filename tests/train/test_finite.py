@@ -22,7 +22,7 @@ from egocnn.show.streaming import prediction_rows
 from egocnn.train.metrics import scores_of
 from egocnn.train.recipe import learn
 from egocnn.train.run import train_run
-from tests.support.commands import SHORT, Run, check_refused, rows
+from tests.support.commands import SHORT, Run, answer, check_refused, rows
 from tests.support.samples import sure
 from tests.support.tiny import MODEL, TRAIN, names_in, oxygens
 
@@ -196,13 +196,11 @@ def test_a_target_too_far_from_those_trained_on_is_refused_by_name(data: Any, tm
 
 def test_large_numbers_that_fit_are_learned_predicted_and_explained(data: Any, tmp_path: Path, run: Run) -> None:
     path = data(target=1e38, attribute=1e30)
-    code, out, err = run("train", path, "-o", tmp_path / "run", *SHORT, "--json", "--split", "split")
-    assert code == 0, err
-    assert math.isfinite(json.loads(out)["test_r2"])
-    assert run("predict", tmp_path / "run", path, "-o", tmp_path / "p.csv", "--json")[0] == 0
+    metrics = answer(run, "train", path, "-o", tmp_path / "run", *SHORT, "--split", "split")
+    assert math.isfinite(metrics["test_r2"])
+    answer(run, "predict", tmp_path / "run", path, "-o", tmp_path / "p.csv")
     assert all(math.isfinite(float(row["predicted"])) for row in rows(tmp_path / "p.csv"))
-    code, _, err = run("explain", tmp_path / "run", path, "-o", tmp_path / "report", "--json", "--quiet")
-    assert code == 0, err
+    answer(run, "explain", tmp_path / "run", path, "-o", tmp_path / "report", "--quiet")
 
 
 # ── before anything is written ────────────────────────────────────────────────────────────────────

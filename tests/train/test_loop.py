@@ -14,7 +14,6 @@ from egocnn.data.graphs import Graphs
 from egocnn.encode.encoder import Encoder
 from egocnn.errors import DataError
 from egocnn.nn import predict as predicting
-from egocnn.nn.device import choose_device
 from egocnn.nn.predict import portions
 from egocnn.train.engines.common import Progress, rate
 from egocnn.train.engines.recorded.engine import RecordedEngine
@@ -170,13 +169,6 @@ def test_graphs_without_targets_cannot_be_scored() -> None:
     encoder = Encoder.fit(alcohols(), MODEL)
     with pytest.raises(DataError, match="no target to compare with"):
         evaluate(network, encoder.apply(alcohols().replace(target=None, class_names=()), MODEL))
-
-
-@pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a GPU")
-def test_a_gpu_that_is_not_there_is_one_clear_error() -> None:
-    with pytest.raises(DataError, match="--device cuda: this machine has no CUDA device that torch can use"):
-        choose_device("cuda")
-    assert choose_device("auto") == choose_device("cpu") == torch.device("cpu")
 
 
 # ── scores and portions ───────────────────────────────────────────────────────────────────────────

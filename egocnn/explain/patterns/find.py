@@ -39,18 +39,15 @@ class Fragment:
 Counted = tuple[Fragment, PatternCounts]  # a candidate with what was counted for one class
 
 
-def find_patterns(
-    structures: Sequence[CriticalStructure], *, min_support: int = 5, most: int = 20, data: str | None = None
-) -> list[Pattern]:
+def find_patterns(structures: Sequence[CriticalStructure], *, min_support: int = 5, most: int = 20) -> list[Pattern]:
     """The fragments that recur in what was critical, at most ``most`` per class, the most telling first.
 
     Candidates are the connected fragments of critical structures whose explained class is the predicted one, of up to
     twelve nodes (beyond seven only whole critical components), critical in at least ``min_support`` graphs of a class.
     One that a larger fragment covers in 95% of its graphs is dropped. Molecules are read as chemists do: hydrogens
-    belong to their atom, aromatic bonds are one kind, a nitro group is the same however it was written. ``data`` names
-    the set where its labels are numbers that stand for elements (Mutagenicity, MUTAG, PTC_MR). Where values were
-    predicted, the classes are "raises the value" and "lowers the value": fragments by the sign of their importance,
-    graphs by whether their value lies above the median.
+    belong to their atom, aromatic bonds are one kind, a nitro group is the same however it was written. Where values
+    were predicted, the classes are "raises the value" and "lowers the value": fragments by the sign of their
+    importance, graphs by whether their value lies above the median.
 
     A candidate is then looked for in all graphs. ``p_value`` is the one-sided hypergeometric (Fisher) chance of as many
     graphs of the class, or more, among those that contain it, times the number of candidates of all classes
@@ -61,7 +58,7 @@ def find_patterns(
     rest, by the graphs in which it is critical. A pattern that contains a better one, lies in it, or is critical only
     where that is too (in 95% of its graphs), stays only if its lift is a tenth higher."""
     rule(min(min_support, most) >= 1, f"patterns need min_support and most of at least 1, not {min_support} and {most}")
-    samples = read_samples(structures, data)
+    samples = read_samples(structures)
     fragments = mine(samples, min_support=min_support)
     names = sorted({name for sample in samples for name, _ in sample.critical})
     per_class = {name: closed(fragments, name, min_support=min_support) for name in names}

@@ -8,7 +8,7 @@ import numpy as np
 
 from egocnn.data.arrays import Ints
 from egocnn.data.graphs import Graph
-from egocnn.data.molecules import name_atoms, to_molecule
+from egocnn.data.molecules import to_molecule
 from egocnn.data.schema import rule
 from egocnn.data.sources.smiles import atom_label, bond_label
 from egocnn.explain.patterns.labelled import Labelled
@@ -40,7 +40,7 @@ class Sample:
         return tuple(own)
 
 
-def read_samples(structures: Sequence[CriticalStructure], data: str | None) -> list[Sample]:
+def read_samples(structures: Sequence[CriticalStructure]) -> list[Sample]:
     """One sample per graph; structures traced for a class that was not predicted add their graph alone."""
     rule(structures, "no critical structures are given; patterns need some")
     structures = [structure.named() for structure in structures]
@@ -50,7 +50,7 @@ def read_samples(structures: Sequence[CriticalStructure], data: str | None) -> l
     one_of = {_key(structure.graph): structure for structure in reversed(structures)}
     one_of |= {_key(s.graph): s for s in structures if s.explained == s.predicted}
     chosen = list(one_of.values())[::-1]
-    graphs = [name_atoms(structure.graph, data) for structure in chosen]
+    graphs = [structure.graph for structure in chosen]
     molecules: list[Any] = list(map(to_molecule, graphs))
     if any(molecule is None for molecule in molecules):  # labels of two kinds would never agree
         molecules = [None] * len(graphs)

@@ -13,6 +13,7 @@ import numpy as np
 
 from egocnn.data.arrays import Floats, Ints, build_adjacency
 from egocnn.data.graphs import Graph
+from egocnn.data.molecules import is_molecule
 from egocnn.data.schema import EDGE_COLUMNS, NODE_COLUMNS
 from egocnn.data.sources.text import one_line, optional
 from egocnn.data.subgraphs import surroundings
@@ -163,7 +164,7 @@ class CriticalStructure:
     @property
     def nothing(self) -> str:
         """What to say where no part of the graph is critical."""
-        what = "molecule" if self.graph.smiles is not None else "graph"
+        what = "molecule" if is_molecule(self.graph) else "graph"
         if self.explained is None:
             return f"no part of this {what} stands out: its value is near that of an empty one, or rests on all of it"
         return (

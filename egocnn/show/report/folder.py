@@ -4,17 +4,17 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import chain, islice
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from egocnn.data.molecules import name_atoms
+from egocnn.data.molecules import is_molecule
 from egocnn.errors import rule
 from egocnn.explain.structure import CriticalStructure, write_structures
 from egocnn.files import check_is_no_file, check_writable, is_left, replacing_in, write_text
 from egocnn.show.report import Summary, summarise
-from egocnn.show.report.page import encode, is_molecule, page
+from egocnn.show.report.page import encode, page
 
 MARK = "structures.jsonl"  # A folder that holds this file is a report, and may be written again.
 PAGE = "index.html"
@@ -42,9 +42,8 @@ def write_explanations(
 
     with replacing_in(folder, first=MARK, last=PAGE, patterns=[FIGURES]) as temporary:
         write_structures(passing(), temporary / MARK)
-        named = [replace(s, graph=name_atoms(s.graph, PurePath(facts["data"]).stem)) for s in on_the_page]
-        summary = summarise(bare, molecules=all(is_molecule(s.graph) for s in named), **facts)
-        for number, structure in enumerate(named[:figures], 1):
+        summary = summarise(bare, molecules=all(is_molecule(s.graph) for s in on_the_page), **facts)
+        for number, structure in enumerate(on_the_page[:figures], 1):
             structure.draw(temporary / "figures" / f"{number:04d}-{file_name(structure.name)}.svg")
         write_text(temporary / PAGE, page(encode(on_the_page, summary, facts.get("parts"))))
     return summary

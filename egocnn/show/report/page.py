@@ -7,14 +7,13 @@ from base64 import b64encode
 from collections.abc import Sequence
 from dataclasses import asdict
 from math import isfinite
-from pathlib import PurePath
 from typing import Any
 
 import numpy as np
 
 from egocnn.data.arrays import Floats, Ints
 from egocnn.data.graphs import Graph
-from egocnn.data.molecules import ATOM, WORDS, by_first_words, name_atoms, shown_labels
+from egocnn.data.molecules import is_molecule, shown_labels
 from egocnn.explain.patterns.names import groups_of
 from egocnn.explain.structure import CriticalStructure, wording
 from egocnn.files import finite_json
@@ -64,8 +63,7 @@ def encode(structures: Sequence[CriticalStructure], summary: Summary, parts: Par
     """Everything that the page shows: in columns what it lists, by structure what it draws. ``parts``: by name, in
     which part of the training data graphs were: train, validation or test."""
     structures, labels = [structure.drawn().named() for structure in structures], dict[str, int]()
-    data = PurePath(summary.data).stem
-    graphs = [shown_labels(name_atoms(structure.graph, data)) for structure in structures]
+    graphs = [shown_labels(structure.graph) for structure in structures]
     groups: dict[str, list[tuple[int, float]]] = {}  # the number of the molecule and the sum of contributions
     found = []
     for number, (structure, graph) in enumerate(zip(structures, graphs, strict=True)):
@@ -165,15 +163,6 @@ def _labels(names: Sequence[str] | None, labels: dict[str, int]) -> str | None:
     if names is None:
         return None
     return packed_integers(np.array([labels.setdefault(name, len(labels)) for name in names], np.int64))
-
-
-def is_molecule(graph: Graph) -> bool:
-    """Whether its labels read as atoms and bonds, so that a chemist's drawing suits it."""
-    graph = by_first_words(graph)
-    if graph.node_label is None:
-        return False
-    bonds = graph.edge_label if graph.smiles is None else ("single",)
-    return all(map(ATOM.fullmatch, graph.node_label)) and bool(bonds) and set(WORDS).issuperset(bonds or ())
 
 
 def _plain(value: str | float | None) -> str | float | None:

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 import egocnn
+from egocnn.data.molecules import is_molecule
 from egocnn.explain.structure import CriticalStructure
 from egocnn.explain.structure.wording import share
 from egocnn.train.metrics import scores_of
@@ -66,7 +67,7 @@ def summarise(
     ``facts`` are those that no structure holds: the model and the data. ``parts``: by name, the part of the training
     data that a graph was in; where there are graphs of the test part, scores and calibration are of them."""
     structures = [structure.named() for structure in structures]
-    facts = {"molecules": bool(structures) and all(s.graph.smiles is not None for s in structures)} | facts
+    facts = {"molecules": bool(structures) and all(is_molecule(s.graph) for s in structures)} | facts
     part_of = [(parts or {}).get(s.graph.name) for s in structures]
     tested = [s for s, part in zip(structures, part_of, strict=True) if part == "test"]
     facts |= {"tested": len(tested), "trained": sum(part not in (None, "test") for part in part_of)}

@@ -1,7 +1,5 @@
 """Objects with an edge_index -> Graphs, and back."""
 
-import subprocess
-import sys
 from types import SimpleNamespace
 from typing import Any
 
@@ -141,15 +139,6 @@ def test_data_of_pytorch_geometric_is_read_without_warnings_and_written_in_both_
     assert item.y.tolist() == [0]
     assert item.num_nodes == 2
     assert "x" not in item
-
-
-def test_objects_are_read_without_importing_pytorch_geometric() -> None:
-    code = (
-        "import sys, numpy, types; from egocnn.data.sources.pyg import from_pyg;"
-        "from_pyg([types.SimpleNamespace(edge_index=numpy.array([[0], [1]]))]);"
-        "assert not {'torch', 'torch_geometric', 'networkx', 'rdkit'} & set(sys.modules)"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_whole_numbers_in_x_and_edge_attr_are_words_of_labels_whatever_graph_stands_beside() -> None:

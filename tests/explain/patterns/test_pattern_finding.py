@@ -207,7 +207,7 @@ def test_nitro_and_amino_groups_come_first_among_mutagens(data_folder: Path) -> 
         is_known = graph.target == "0" and len(known) > 0
         nodes = known if is_known else some_nodes(graph, int(generator.integers(3, 12)), generator)
         structures.append(structure(graph, nodes, str(graph.target)))
-    patterns = of_class(find_patterns(structures, data="Mutagenicity"), "0")
+    patterns = of_class(find_patterns(structures), "0")
     assert patterns[0].name == "nitro group"
     assert patterns[0].is_significant
     assert "NH2 group (primary amine)" in [p.name for p in patterns[:5]]

@@ -192,7 +192,7 @@ def test_mutagenicity_explains_the_1015_marked_mutagens_and_the_second_task_trai
     whole, marked = (TASKS[name].load(0) for name in ("mutagenicity", "mutagenicity-marked"))
     assert len(whole.explained) == len(marked.explained) == 1015
     assert all(truth.edges is not None and truth.edges.any() for truth in whole.truths)
-    chosen, nitrogen = whole.explained, "4"
+    chosen, nitrogen = whole.explained, "N"
     ends = sure(chosen.node_label)[np.stack([chosen.entry_node, chosen.indices])[:, sure(chosen.edge_truth)]]
     assert (ends == chosen.node_label_names.index(nitrogen)).any(axis=0).all()
     for graphs in (marked.training, marked.test):

@@ -2,13 +2,10 @@
 
 import csv
 import json
-import os
 import re
-import resource
 import shutil
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import cycle
 from pathlib import Path
 
@@ -17,10 +14,10 @@ import pytest
 from egocnn.cli import main
 from egocnn.data.store import Store
 from egocnn.errors import DataError
-from egocnn.train.run import train_run
 from tests.project.faults.processes import SHORT, commands, egocnn, mounted, obeying_permissions
-from tests.support.commands import check_refused, runner
-from tests.support.tiny import ALCOHOLS, MODEL, SMILES_TABLE, TRAIN, alcohols, contents, stop_after
+from tests.support.commands import SHORT as QUICK
+from tests.support.commands import Run, check_refused, files_of_at_most
+from tests.support.tiny import ALCOHOLS, SMILES_TABLE, check_same_run, contents
 
 
 @pytest.fixture
@@ -34,10 +31,10 @@ def forbidden() -> Iterator[list[Path]]:
 
 @pytest.mark.parametrize("fault", ["File too large", "Read-only file system", "No space left on device"])
 def test_where_nothing_can_be_written_one_line_says_so_and_earlier_results_stay_as_they_are(
-    fault: str, run: Path, earlier: Path, tmp_path: Path
+    fault: str, alcohol_run: Path, earlier: Path, tmp_path: Path
 ) -> None:
     before, out, start, script = contents(earlier), earlier, list[str](), ""
-    words = commands(run, out) | {  # a training may not replace the other
+    words = commands(alcohol_run, out) | {  # a training may not replace the other
         "train": ["train", ALCOHOLS, "-o", str(out / "another"), *SHORT],
         "crossval": ["crossval", ALCOHOLS, "--folds", "3", "-o", str(out / "another.json"), *SHORT],
     }
@@ -47,7 +44,7 @@ def test_where_nothing_can_be_written_one_line_says_so_and_earlier_results_stay_
     elif fault == "Read-only file system":
         start = [*mounted(f'--bind "{out}"', out), "sh", "-c", f'mount -o remount,ro,bind "{out}" && exec "$@"', "sh"]
     else:
-        out, words = tmp_path, commands(run, tmp_path)
+        out, words = tmp_path, commands(alcohol_run, tmp_path)
         start = mounted("-t tmpfs -o size=8k tmpfs", out)
         for small in ("predict", "crossval", "export"):  # their results are smaller than the smallest disk
             del words[small]
@@ -61,26 +58,24 @@ def test_where_nothing_can_be_written_one_line_says_so_and_earlier_results_stay_
 
 
 def test_a_training_stopped_by_a_full_disk_goes_on_when_there_is_room_again(
-    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    alcohol_run: Path, tmp_path: Path, run: Run
 ) -> None:
-    size = (run / "model.safetensors").stat().st_size
-    words, limits = ["train", ALCOHOLS, "-o", str(tmp_path / "run"), *SHORT], resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size // 2, limits[1]))  # bytes that a file may have
-    try:
-        check_refused(runner(capsys), "File too large", *words)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    size = (alcohol_run / "model.safetensors").stat().st_size
+    words = ["train", ALCOHOLS, "-o", str(tmp_path / "run"), *QUICK]
+    with files_of_at_most(size // 2):
+        check_refused(run, "File too large", *words)
     assert main([*words, "--resume"]) == 0
-    for name in ("model.safetensors", "config.json"):
-        assert (tmp_path / "run" / name).read_bytes() == (run / name).read_bytes()
+    check_same_run(tmp_path / "run", alcohol_run)
 
 
 def test_without_permission_one_line_says_so_and_a_model_that_may_only_be_read_is_explained_all_the_same(
-    run: Path, tmp_path: Path, forbidden: list[Path]
+    alcohol_run: Path, tmp_path: Path, forbidden: list[Path]
 ) -> None:
     (tmp_path / "mine").mkdir()
-    words = [[*each, str(tmp_path / "mine")] for each in commands(run, tmp_path / "mine").values()]
-    models = [Path(shutil.copytree(run, tmp_path / name)) for name in ("config.json", "model.safetensors", "readable")]
+    words = [[*each, str(tmp_path / "mine")] for each in commands(alcohol_run, tmp_path / "mine").values()]
+    models = [
+        Path(shutil.copytree(alcohol_run, tmp_path / name)) for name in ("config.json", "model.safetensors", "readable")
+    ]
     for model in models[:2]:
         several = commands(model, tmp_path)
         words += [[*several[name], f"{model / model.name}: "] for name in ("predict", "explain", "export")]
@@ -116,10 +111,10 @@ def vanishing(*paths: Path) -> str:
     return VANISHING.replace("TARGETS", repr(list(map(str, paths))))
 
 
-def test_a_model_that_vanishes_is_one_line(run: Path, tmp_path: Path) -> None:
+def test_a_model_that_vanishes_is_one_line(alcohol_run: Path, tmp_path: Path) -> None:
     gone = []
     for number, name in enumerate(["config.json", "model.safetensors"]):
-        shutil.copytree(run, tmp_path / str(number))
+        shutil.copytree(alcohol_run, tmp_path / str(number))
         gone.append(tmp_path / str(number) / name)
     (tmp_path / "out").mkdir()
     words = [commands(file.parent, tmp_path / "out")[name] for file in gone for name in ("predict", "export")]
@@ -188,15 +183,15 @@ DATE = re.compile(rb"\b\d{4}-\d\d-\d\d\b")
 
 
 def test_every_command_gives_the_same_results_while_the_clock_jumps(
-    run: Path, earlier: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    alcohol_run: Path, earlier: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run
 ) -> None:
-    real, jumps, command = time.time, cycle([0, -1e8, 3e8, -5e8, 1]), runner(capsys)
+    real, jumps = time.time, cycle([0, -1e8, 3e8, -5e8, 1])
     with monkeypatch.context() as patch:
         patch.setattr(time, "time", lambda: real() + next(jumps))
         patch.setattr(time, "time_ns", lambda: int((real() + next(jumps)) * 1e9))
-        for name, words in commands(run, tmp_path).items():
+        for name, words in commands(alcohol_run, tmp_path).items():
             if name != "export":
-                assert command(*words)[::2] == (0, "")
+                assert run(*words)[::2] == (0, "")
     expected, found = contents(earlier), contents(tmp_path)
     assert found.keys() == expected.keys()
     for name in found.keys() - {"run/metrics.json", "run/history.csv", "crossval.json"}:
@@ -207,14 +202,3 @@ def test_every_command_gives_the_same_results_while_the_clock_jumps(
     assert jumped["seconds"] >= max(jumped["training_seconds"], jumped["testing_seconds"]) >= 0
     epochs = list(csv.DictReader(found["run/history.csv"].decode().splitlines()))
     assert all(0 < float(epoch["seconds"]) < 100 for epoch in epochs)
-
-
-@pytest.mark.parametrize("then", [0, 1 << 31])
-def test_a_run_resumes_whatever_the_ages_of_its_files(then: int, tmp_path: Path) -> None:
-    config = replace(TRAIN, epochs=4, patience=4)
-    train_run(alcohols(), tmp_path / "whole", MODEL, config)
-    train_run(alcohols(), tmp_path / "broken", MODEL, config, report=stop_after(2))
-    for file in (tmp_path / "broken").iterdir():
-        os.utime(file, (then, then))
-    train_run(alcohols(), tmp_path / "broken", MODEL, config, resume=True)
-    assert contents(tmp_path / "broken")["model.safetensors"] == contents(tmp_path / "whole")["model.safetensors"]

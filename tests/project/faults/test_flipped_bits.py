@@ -18,7 +18,7 @@ from egocnn.explain import fit_attention, load_attention, save_attention
 from egocnn.model import MODEL, Model
 from tests.project.faults.processes import SHORT
 from tests.show.serve.models import classifier
-from tests.support.commands import check_refused, runner
+from tests.support.commands import Run, check_refused
 from tests.support.sealing import reseal, without_checksums
 from tests.support.tiny import ALCOHOLS, alcohols
 
@@ -26,10 +26,10 @@ PARTS = ("config.json", "model.safetensors", "attention.safetensors", "metrics.j
 
 
 @pytest.fixture(scope="module")
-def folder(run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(alcohol_run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the run, with the paper's attention."""
     folder = tmp_path_factory.mktemp("model") / "run"
-    shutil.copytree(run, folder)
+    shutil.copytree(alcohol_run, folder)
     predictor = Model.load(folder)
     save_attention(fit_attention(predictor, alcohols(), epochs=1), folder)
     return folder
@@ -90,31 +90,31 @@ def test_a_flipped_bit_in_a_model_is_refused_or_has_no_effect(
 
 @pytest.mark.parametrize("name", ["config.json", "model.safetensors", "indices.bin", "names.bin"])
 def test_no_command_goes_on_with_a_damaged_model_or_store(
-    name: str, run: Path, store: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    name: str, alcohol_run: Path, store: Path, tmp_path: Path, run: Run
 ) -> None:
     is_store, copy, out = name.endswith(".bin"), tmp_path / "copy", ["-o", tmp_path / "out"]
-    shutil.copytree(store if is_store else run, copy)
+    shutil.copytree(store if is_store else alcohol_run, copy)
     flip(copy / name, 0.6, 3)
-    model, data = (run, copy) if is_store else (copy, ALCOHOLS)
+    model, data = (alcohol_run, copy) if is_store else (copy, ALCOHOLS)
     asked = [["predict", model, data, "-o", tmp_path / "out.csv"], ["explain", model, data, *out]]
     if is_store:
         asked += [["train", copy, *out, *SHORT], ["info", copy], ["prepare", copy, *out], ["crossval", copy, *SHORT]]
     else:
         asked += [["export", copy, *out], ["train", ALCOHOLS, "-o", copy, *SHORT, "--resume"]]
     for words in asked:
-        check_refused(runner(capsys), f"{name} is damaged" if is_store else f"{copy}", *words)
+        check_refused(run, f"{name} is damaged" if is_store else f"{copy}", *words)
     assert [file.name for file in tmp_path.iterdir()] == ["copy"]
 
 
 def test_a_model_from_before_there_were_checksums_loads_and_has_them_once_it_is_saved_again(
-    run: Path, tmp_path: Path
+    alcohol_run: Path, tmp_path: Path
 ) -> None:
-    shutil.copytree(run, tmp_path / "old")
+    shutil.copytree(alcohol_run, tmp_path / "old")
     without_checksums(tmp_path / "old")
     old = Model.load(tmp_path / "old")
-    np.testing.assert_array_equal(old.probabilities(alcohols()), Model.load(run).probabilities(alcohols()))
+    np.testing.assert_array_equal(old.probabilities(alcohols()), Model.load(alcohol_run).probabilities(alcohols()))
     old.save(tmp_path / "new")
-    one, other = (json.loads((place / "config.json").read_text()) for place in (run, tmp_path / "new"))
+    one, other = (json.loads((place / "config.json").read_text()) for place in (alcohol_run, tmp_path / "new"))
     assert one == other
 
 

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from egocnn.data.graphs import Graph
+from egocnn.data.sources.smiles import from_smiles
 from egocnn.errors import ConfigError, DataError, MissingExtraError
 from egocnn.show.drawing import draw
 from egocnn.show.drawing.picture import AGAINST, FAINT, FOR, INK, channels
@@ -145,24 +146,19 @@ def test_a_png_has_the_size_asked_for_and_the_colours_of_the_signs(tmp_path: Pat
 
 HOSTILE = [
     *("<script>alert(1)</script>", '"><svg onload="x">', "]]>&amp;&#0;", "\x00\x01\x1b[31m\x7f", "\ud800\uffff"),
-    *("$x_1^{$", "日本 العربية 🧪", "a\nb"),
+    *("$x_1^{$", "日本 العربية 🧪 ₂", "a\nb", "<sub>", "x" * 500),
 ]
 
 
 @pytest.mark.parametrize("text", HOSTILE)
-def test_any_text_comes_out_as_nothing_but_text(tmp_path: Path, text: str) -> None:
-    written = text.replace("\ud800", "")  # half a surrogate pair can stand in a caption, not in graphs
-    graph = one_graph(2, [(0, 1)], node_label=[written, "ok"], edge_label=[written], names=[written])[0]
-    harmless = one_graph(2, [(0, 1)], node_label=["a", "ok"], edge_label=["b"], names=["c"])[0]
-    for kind in ("svg", "png"):
-        svg = plain(graph, path=tmp_path / f"g.{kind}", caption=text)
-        plain(harmless, path=tmp_path / f"h.{kind}", caption="a caption")
-    assert "<script" not in svg
-    ours, theirs = (ElementTree.parse(tmp_path / f"{name}.svg").getroot() for name in "gh")
-    tags = [[element.tag for element in root.iter()] for root in (ours, theirs)]
-    attributes = [[sorted(element.attrib) for element in root.iter()] for root in (ours, theirs)]
-    assert tags[0][: len(tags[1]) - 1] == tags[1][:-1]  # a caption may take a line more or less
-    assert attributes[0][: len(attributes[1]) - 1] == attributes[1][:-1]
+def test_any_text_can_stand_in_a_png(tmp_path: Path, text: str) -> None:
+    """What it becomes in an SVG is asked of all that is drawn and written, in tests/project/test_fuzzing.py."""
+    pytest.importorskip("rdkit")
+    label = text.replace("\ud800", "")  # half a surrogate pair can stand in a caption, not in graphs
+    network = one_graph(2, [(0, 1)], node_label=[label, "ok"], edge_label=[label], names=[label])
+    for number, graph in enumerate((*network, *from_smiles(["CO"], names=[label]))):
+        plain(graph, path=tmp_path / f"{number}.png", caption=text)
+        assert (tmp_path / f"{number}.png").read_bytes().startswith(b"\x89PNG")
 
 
 @given(st.text(max_size=40))

@@ -13,8 +13,8 @@ from egocnn.config import TrainConfig
 from egocnn.data.graphs import Graphs
 from egocnn.errors import RunError
 from egocnn.study.crossval import CrossValidation, cross_validate, read_record
+from tests.study.majority import most
 from tests.support.commands import Run, check_refused, kill_once, printed
-from tests.support.jobs import most
 from tests.support.tiny import ALCOHOLS, FLAGS, SIZES, alcohols, contents, names_in, plain_model, plain_train
 
 MODEL = plain_model(**SIZES)

@@ -15,7 +15,7 @@ from egocnn.cli import main
 from egocnn.model import Model
 from egocnn.train.engines.distributed.world import LOST
 from tests.support.commands import has_come_to, wait_until
-from tests.support.tiny import ALCOHOLS, COMPLETE, FLAGS, PATIENCE, alcohols, names_in
+from tests.support.tiny import ALCOHOLS, COMPLETE, FLAGS, PATIENCE, alcohols, check_same_run, names_in
 
 pytestmark = pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks for processes in /proc")
 
@@ -69,14 +69,6 @@ def unbroken(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def check_same(folder: Path, unbroken: Path) -> None:
-    assert names_in(folder) == COMPLETE
-    for name in ("model.safetensors", "config.json"):
-        assert (folder / name).read_bytes() == (unbroken / name).read_bytes()
-    one, other = (json.loads((each / "metrics.json").read_text()) for each in (folder, unbroken))
-    assert one | {"seconds": 0} == other | {"seconds": 0}
-
-
 def said(err: str) -> list[str]:
     """What we say; torchrun says a good deal more."""
     return [line for line in err.splitlines() if line.startswith("egocnn:")]
@@ -89,7 +81,7 @@ def test_torchrun_starts_a_killed_training_anew_and_it_ends_as_an_unbroken_one(t
         _, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0, err
     assert said(err) == [f"egocnn: {LOST}"]
-    check_same(folder, unbroken)
+    check_same_run(folder, unbroken)
 
 
 def test_without_restarts_one_line_says_what_happened_and_one_process_can_go_on(tmp_path: Path) -> None:

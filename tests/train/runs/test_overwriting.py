@@ -18,7 +18,18 @@ from egocnn.model import Model
 from egocnn.train import run as runs
 from egocnn.train.run import train_run
 from tests.support.commands import has_come_to, kill_once
-from tests.support.tiny import ALCOHOLS, COMPLETE, FLAGS, MODEL, TRAIN, alcohols, contents, names_in, stop_after
+from tests.support.tiny import (
+    ALCOHOLS,
+    COMPLETE,
+    FLAGS,
+    MODEL,
+    TRAIN,
+    alcohols,
+    check_same_run,
+    contents,
+    names_in,
+    stop_after,
+)
 
 OTHER = replace(TRAIN, seed=1)
 LONG = ("--epochs", "30", "--patience", "30")
@@ -87,8 +98,7 @@ def test_a_training_that_is_killed_leaves_the_run_and_the_same_command_goes_on(
     assert int(told.split("/")[0].removeprefix("epoch ")) > epochs - 2, "it goes on from the last checkpoint"
     assert names_in(tmp_path) == ["run"]
     assert main([*words, "--quiet", "-o", str(tmp_path / "unbroken")]) == 0
-    for name in ("model.safetensors", "config.json"):
-        assert (run / name).read_bytes() == (tmp_path / "unbroken" / name).read_bytes()
+    check_same_run(run, tmp_path / "unbroken")
 
 
 @pytest.mark.parametrize("overwrite", [True, False])

@@ -1,6 +1,7 @@
 """Real processes, killed or stopped while they train, and what --resume makes of what they leave."""
 
 import json
+import os
 import signal
 from pathlib import Path
 
@@ -8,8 +9,9 @@ import pytest
 
 from egocnn.cli import main
 from egocnn.model import Model
-from tests.support.commands import has_come_to, kill_once
-from tests.support.tiny import ALCOHOLS, COMPLETE, FLAGS, alcohols, names_in
+from egocnn.train import recipe
+from tests.support.commands import Run, has_come_to, kill_once, rows
+from tests.support.tiny import ALCOHOLS, COMPLETE, FLAGS, alcohols, check_same_run, names_in
 
 
 def words(folder: Path) -> list[str]:
@@ -26,12 +28,8 @@ def unbroken(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def check_resumes(folder: Path, unbroken: Path) -> None:
     assert main([*words(folder), "--resume"]) == 0
-    assert names_in(folder) == COMPLETE
-    for name in ("model.safetensors", "config.json"):
-        assert (folder / name).read_bytes() == (unbroken / name).read_bytes()
-    one, other = (json.loads((run / "metrics.json").read_text()) for run in (folder, unbroken))
-    assert one | {"seconds": 0} == other | {"seconds": 0}
-    assert len((folder / "history.csv").read_text().splitlines()) == 1 + other["epochs"]
+    check_same_run(folder, unbroken)
+    assert len(rows(folder / "history.csv")) == len(rows(unbroken / "history.csv"))
 
 
 def test_a_run_killed_in_the_middle_resumes_to_the_same_bytes(tmp_path: Path, unbroken: Path) -> None:
@@ -41,14 +39,6 @@ def test_a_run_killed_in_the_middle_resumes_to_the_same_bytes(tmp_path: Path, un
     assert (folder / "checkpoint.safetensors").exists()
     assert (folder / ".lock").exists()  # which keeps nobody out
     assert not (folder / "metrics.json").exists()
-    check_resumes(folder, unbroken)
-
-
-def test_a_run_killed_before_its_first_checkpoint_resumes_from_the_start(tmp_path: Path, unbroken: Path) -> None:
-    folder = tmp_path / "run"
-    code, _ = kill_once(folder.exists, *words(folder))
-    assert code == -signal.SIGKILL
-    assert not (folder / "history.csv").exists()
     check_resumes(folder, unbroken)
 
 
@@ -65,8 +55,10 @@ def test_ctrl_c_saves_the_best_model_tells_how_to_go_on_and_exits_with_130(tmp_p
     check_resumes(folder, unbroken)
 
 
-def test_ctrl_c_before_there_is_a_model_says_so_and_leaves_none(tmp_path: Path) -> None:
-    folder = tmp_path / "run"
-    code, err = kill_once(folder.exists, *words(folder), how=signal.SIGINT)
-    assert (code, err) == (130, "egocnn: stopped\n")
-    assert not (folder / "model.safetensors").exists()
+def test_ctrl_c_before_there_is_a_model_says_so_and_leaves_none(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In this process: all is prepared, and no epoch has begun."""
+    monkeypatch.setattr(recipe, "fit", lambda *_, **__: os.kill(os.getpid(), signal.SIGINT))
+    assert run(*words(tmp_path / "run")) == (130, "", "egocnn: stopped\n")
+    assert names_in(tmp_path) == []

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from egocnn.cli import main
 from egocnn.data.graphs import Graphs
 from egocnn.errors import DataError
 from egocnn.scale.shards import find_shards
@@ -18,17 +17,10 @@ def words(folder: Path) -> list[object]:
     return ["train", ALCOHOLS, "-o", folder, *SHORT]
 
 
-@pytest.fixture(scope="module")
-def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("trained") / "run"
-    assert main([str(word) for word in words(folder)]) == 0
-    return folder
-
-
 @pytest.fixture
-def folder(trained: Path, tmp_path: Path) -> Path:
-    """A complete run."""
-    return Path(shutil.copytree(trained, tmp_path / "run"))
+def folder(alcohol_run: Path, tmp_path: Path) -> Path:
+    """A complete run, trained by these words."""
+    return Path(shutil.copytree(alcohol_run, tmp_path / "run"))
 
 
 @pytest.mark.parametrize(

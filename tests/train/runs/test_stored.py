@@ -25,7 +25,7 @@ from egocnn.study.sweep.search import sweep
 from egocnn.train.recipe import learn
 from egocnn.train.run import train_run
 from tests.cli.limited import check_limited
-from tests.support.commands import SHORT, Run, check_refused, rows
+from tests.support.commands import SHORT, Run, answer, check_refused, rows
 from tests.support.samples import sure
 from tests.support.strategies import dressed, random_connected, random_trees
 from tests.support.tiny import (
@@ -198,17 +198,15 @@ def test_the_command_trains_on_a_store_and_says_what_it_says_of_its_source(tmp_p
     table = write_table(tmp_path)
     read_as = ["--target", "label", "--hydrogens", "--split", "split"]
     assert run("prepare", table, "-o", tmp_path / "store", *read_as)[0] == 0
-    words = [*SHORT, "--device", "cpu", "--json"]
-    code, disk, _ = run("train", tmp_path / "store", "-o", tmp_path / "disk", *words)
-    assert code == 0
-    code, memory, _ = run("train", table, "-o", tmp_path / "memory", *read_as, *words)
-    assert code == 0
-    assert json.loads(disk) | {"seconds": 0} == json.loads(memory) | {"seconds": 0}
+    words = [*SHORT, "--device", "cpu"]
+    disk = answer(run, "train", tmp_path / "store", "-o", tmp_path / "disk", *words)
+    memory = answer(run, "train", table, "-o", tmp_path / "memory", *read_as, *words)
+    assert disk | {"seconds": 0} == memory | {"seconds": 0}
     # the model says how it wants graphs to be read, though it has never seen the file
     how = [json.loads((tmp_path / name / "config.json").read_text())["read"] for name in ("disk", "memory")]
     assert how[0] == how[1]
-    code, limited, _ = run("train", tmp_path / "store", "-o", tmp_path / "some", *words, "--limit", "8", "--split", "x")
-    assert (code, json.loads(limited)["graphs"]) == (0, 8)
+    some = ["-o", tmp_path / "some", "--limit", 8, "--split", "x"]
+    assert answer(run, "train", tmp_path / "store", *words, *some)["graphs"] == 8
 
 
 def test_a_part_that_a_store_does_not_have_is_refused(tmp_path: Path, run: Run) -> None:

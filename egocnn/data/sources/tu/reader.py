@@ -3,7 +3,7 @@ counted from 1, ``NAME_graph_indicator.txt`` the graph of every node; others hav
 
 import logging
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,12 @@ from egocnn.data.sources.tu.number_lines import REAL, WHOLE, number_blocks, read
 from egocnn.errors import DataError, DuplicateEdgeError, MissingColumnError
 
 logger = logging.getLogger("egocnn")
+ATOMS_AND_BONDS = {
+    "MUTAG": ("C N O F I Cl Br", "aromatic single double triple"),
+    "PTC_MR": ("In P O N Na C Cl S Br F K Cu Zn I Ba Sn Pb Ca", "triple double single aromatic"),
+    "Mutagenicity": ("C O Cl H N F Br S P I Na K Li Ca", "single double triple"),
+}
+"""What the node and edge labels 0, 1, ... stand for, in sets of the TU collection that say so."""
 NEEDED = ("A", "graph_indicator")
 TABLES = (*NEEDED, "graph_labels", "node_labels", "edge_labels", "node_attributes", "graph_attributes")
 
@@ -102,8 +108,9 @@ def _read_set(tables: _Set, config: ReadConfig) -> Graphs:
             pass
     edges = np.concatenate([np.empty((0, 2), np.int32), *(edges for edges, _ in _edge_blocks(tables, counts))])
     labels, names = _read_labels(tables, "edge_labels", len(edges), f"lines of {tables.file('A')}")
+    columns |= {"edge_label": labels, "edge_label_names": names}
     try:
-        return Graphs.from_edges(node_counts=counts, edges=edges, edge_label=labels, edge_label_names=names, **columns)
+        return _in_words(Graphs.from_edges(node_counts=counts, edges=edges, **columns), tables.name)
     except DuplicateEdgeError as error:
         assert labels is not None
         first, second = sorted(error.rows)
@@ -111,6 +118,16 @@ def _read_set(tables: _Set, config: ReadConfig) -> Graphs:
         has = f"edge {u}, {v} has label {one!r}, but {other!r} on line {first + 1}"
         place = f"{tables.file('edge_labels')}, line {second + 1}"
         raise DataError(f"{place}: {has}; an edge must have one label, the same in both directions") from None
+
+
+def _in_words(graphs: Graphs, name: str) -> Graphs:
+    """Elements and kinds of bonds instead of the numbers that stand for them, where the set says what they mean."""
+    known, (atoms, bonds) = (graphs.node_label_names, graphs.edge_label_names), ATOMS_AND_BONDS.get(name, ("", ""))
+    meant = [{str(number): word for number, word in enumerate(words.split())} for words in (atoms, bonds)]
+    if not all(words.keys() >= set(numbers) for words, numbers in zip(meant, known, strict=True)):
+        return graphs
+    nodes, edges = (tuple(words[n] for n in numbers) for words, numbers in zip(meant, known, strict=True))
+    return replace(graphs, node_label_names=nodes, edge_label_names=edges)
 
 
 def _read_node_counts(tables: _Set) -> Ints:

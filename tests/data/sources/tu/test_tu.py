@@ -85,6 +85,25 @@ def test_every_table_arrives_in_its_column(tmp_path: Path) -> None:
     assert graphs[3].node_attr == pytest.approx(np.array([[8.5, -1e-8]]))
 
 
+@pytest.mark.parametrize(
+    ("name", "nodes", "edges", "expected"),
+    [
+        ("MUTAG", "0 2", "1", (("C", "O"), ("single",))),
+        ("Mutagenicity", "4 1", "1", (("O", "N"), ("double",))),
+        ("NCI1", "0 2", "1", (("0", "2"), ("1",))),
+        ("MUTAG", "0 7", "1", (("0", "7"), ("1",))),  # another set of this name: one of its numbers means nothing
+        ("MUTAG", "0 2", "4", (("0", "2"), ("4",))),
+    ],
+)
+def test_numbers_are_atoms_and_bonds_in_the_sets_that_say_what_they_mean(
+    tmp_path: Path, name: str, nodes: str, edges: str, expected: tuple[tuple[str, ...], ...]
+) -> None:
+    tables = {"A": "1, 2\n", "graph_indicator": "1\n1\n", "graph_labels": "1\n"}
+    labels = {"node_labels": nodes.replace(" ", "\n") + "\n", "edge_labels": f"{edges}\n"}
+    read = read_tu(write_set(tmp_path, tables | labels, name), AUTO)
+    assert (read.node_label_names, read.edge_label_names) == expected
+
+
 @pytest.mark.parametrize("where", ["folder", "folder inside", "zip", "zip with a folder"])
 def test_folders_and_zips_give_the_same_graphs(tmp_path: Path, where: str) -> None:
     expected = read_tu(write_set(tmp_path / "plain", TINY), AUTO)
