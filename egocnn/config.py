@@ -49,6 +49,7 @@ COUNTS = "slots k width depth sort_nodes hidden networks epochs batch_size patie
 POSITIVE = "megabytes seconds work_seconds receive_seconds worker_gigabytes"
 RANGES: tuple[tuple[str, Callable[[Any], bool], str], ...] = (
     (f"{COUNTS} workers waiting connections", lambda value: value >= 1, "at least 1"),
+    ("runs restarts networks", lambda value: value <= 1000, "at most 1000"),
     ("folds", lambda value: value >= 2, "at least 2"),
     (POSITIVE, lambda value: 0 < value < float("inf"), "above 0"),
     ("port", lambda value: 0 <= value < 1 << 16, "0 to 65535"),

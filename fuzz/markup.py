@@ -32,7 +32,7 @@ def check_outputs(path: Path, number: int) -> None:
     texts = tuple(given[place] if place < len(given) else usual for place, usual in enumerate(HARMLESS))
     for kind, text in outputs(texts, with_molecule=number & 32 == 0):
         if kind.endswith("html"):
-            _check_html(kind, text)
+            check_html(kind, text)
         else:
             _check_xml(kind, text)
 
@@ -179,7 +179,7 @@ def _usual(kind: str) -> tuple[Elements, set[tuple[str, str]]]:
     return Elements(""), _shapes(ElementTree.fromstring(text.encode()))
 
 
-def _check_html(kind: str, text: str) -> None:
+def check_html(kind: str, text: str) -> None:
     usual, _ = _usual(kind)
     try:
         text.encode("utf-8")

@@ -12,6 +12,7 @@ import torch
 
 from egocnn.config import ModelConfig, TrainConfig
 from egocnn.data.graphs import Graphs
+from egocnn.data.sources.smiles import from_smiles
 from egocnn.data.store import write_store
 from egocnn.encode.encoder import Encoder
 from egocnn.files import write_json
@@ -143,6 +144,16 @@ def progress(which: int) -> Progress:
     torch.manual_seed(0)
     built = Model.build(MODELS[which], predictor(which).encoder)
     return Progress.begin(built.networks[0], TrainConfig())
+
+
+@cache
+def of_molecules() -> Model:
+    """A classifier of small molecules, as one that is served."""
+    known = from_smiles(("CCO", "CC", "CCCO", "c1ccccc1", "CC(=O)O", "NCC#N"), ["yes", "no", "yes", "no", "yes", "no"])
+    torch.manual_seed(0)
+    built = Model.build(MODELS[0], Encoder.fit(known, MODELS[0]))
+    built.networks[0].eval()
+    return built
 
 
 FINGERPRINT = "f" * 64

@@ -20,12 +20,14 @@ from egocnn.config import ReadConfig
 from egocnn.data.generated import PER_TEST_SIZE, AlcoholsConfig, parse_options
 from egocnn.data.graphs import Graphs
 from egocnn.data.read import read, stream_source
+from egocnn.data.rows import RowFile
 from egocnn.data.store import Store, write_store
 from egocnn.errors import EgoCNNError
 from egocnn.explain.structure import read_structures
+from egocnn.show.streaming import prediction_rows, usual_settings
 from egocnn.study.crossval.record import PartialRecord, read_record
 from egocnn.train.run import finished_metrics
-from fuzz import parts, seals, seeds, words
+from fuzz import parts, requests, seals, seeds, words
 from fuzz.guard import Limits, ViolationError, check_refusal, watched
 from fuzz.markup import check_outputs
 
@@ -34,6 +36,10 @@ MOST_GENERATED = 15_000
 """Atoms, about, of the compounds that are generated for an input."""
 TABLES = Limits(multiple=1500)
 """A molecule of one letter takes two bytes of a table and becomes a graph with its name, its row and its place."""
+
+
+SERVED = Limits(seconds=15.0, base=1 << 30)
+"""What a worker may take before it is ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +119,10 @@ def _table(data: bytes, folder: Path) -> Path:
     return _file(".tsv" if b"\t" in data.partition(b"\n")[0] else ".csv")(data, folder)
 
 
+def _rows(data: bytes, folder: Path) -> Path:
+    return _file(".jsonl")(data, folder) if data.lstrip().startswith(b"{") else _table(data, folder)
+
+
 def _files(data: bytes, folder: Path) -> Path:
     parts.lay_out(parts.cut(data), folder)
     return folder
@@ -166,6 +176,16 @@ def _read(path: Path, number: int) -> None:
     graphs = _check(read(path, _options(number)))
     for graph in graphs[:3]:
         str(graph.name)
+
+
+def _read_rows(path: Path, number: int) -> None:
+    """As a shard: every row keeps its place, with an answer or with the reason why it has none."""
+    model = seeds.of_molecules()
+    file = RowFile.open(path, usual_settings(model), {"hydrogens": True} if number & 16 else {})
+    for chunk in file.chunks:
+        portion, found = file.reader(chunk).answered(lambda graphs: list(prediction_rows(model, graphs, device="cpu")))
+        if len(portion.rows) != len(chunk) or len(found or ()) != portion.errors.count(""):
+            raise ViolationError(f"{len(chunk)} rows, {len(portion.rows)} came back, {len(found or ())} answers")
 
 
 def _read_set(path: Path, number: int) -> None:
@@ -310,12 +330,14 @@ TARGETS: Mapping[str, Target] = {
         Target("safetensors", seeds.saved, _file(".safetensors"), _read_saved, words.TENSORS),
         Target("objects", lambda: seeds.OBJECTS, _file(".txt"), _read_objects, words.JSON),
         Target("names", lambda: seeds.NAMES, _file(".txt"), _read_name, words.NAMES),
+        Target("rows", lambda: (*seeds.JSONL, *seeds.CSV), _rows, _read_rows, words.JSON, limits=SERVED),
         Target("prepare-csv", lambda: seeds.CSV, _table, _prepare, words.SMILES, writable=True, limits=TABLES),
         Target("prepare-sdf", lambda: seeds.SDF, _file(".sdf"), _prepare, words.SDF, writable=True),
         Target("prepare-jsonl", lambda: seeds.JSONL, _file(".jsonl"), _prepare, words.JSON, writable=True),
         Target("store", seeds.stores, _sealed(seals.seal_store), _read_store, words.JSON),
         Target("run", seeds.runs, _sealed(seals.seal_run), _read_run, (*words.TENSORS, *words.JSON)),
         Target("records", seeds.records, _files, _read_records, words.JSON, writable=True),
+        Target("serve", lambda: requests.REQUESTS, _file(".txt"), requests.answer, words.REQUESTS, True, limits=SERVED),
         Target("outputs", lambda: seeds.TEXTS, _file(".txt"), check_outputs, (b"|", b"<script>", b"on", b"=", b"`")),
     )
 }

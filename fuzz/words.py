@@ -45,3 +45,25 @@ TENSORS = (
 )
 TU = ZIP[:3]
 NAMES = (b"compounds:", b"sizes=", b"~root", b"per_size=")
+REQUESTS = (
+    *(b"GET ", b"HEAD ", b"DELETE ", b"/explain", b"/explain/file", b"/report", b"/../", b"Host: evil.example\r\n"),
+    *(
+        b"Origin: null\r\n",
+        b"Sec-Fetch-Site: cross-site\r\n",
+        b"Content-Encoding: gzip\r\n",
+        b"Expect: 100-continue\r\n",
+    ),
+    *(b"Transfer-Encoding: chunked\r\n", b"Authorization: Bearer \xe9\r\n", b"--x\r\n", b"\r\n\r\n", b'filename="'),
+    *(
+        b'"smiles":',
+        b'"explained":',
+        b'"target":',
+        b'"fidelity":',
+        b'"picture":',
+        b"[[[[",
+        b'"\\ud800"',
+        b".sdf",
+        b".graphml",
+    ),
+    *(b"charset=utf-16", b"application/json", b"multipart/form-data; boundary=", b"c1ccccc1", b"%00", b"[Na+].[Cl-]"),
+)

@@ -102,6 +102,7 @@ def split_in_two(
     group stands on both sides; classes get equal shares as far as the groups allow (the class of a group is that of its
     first graph). Each side gets at least one group."""
     rule(0 < share < 1, f"the share to split off must be between 0 and 1, got {share}")
+    rule(seed >= 0, f"a seed is a whole number of at least 0, got {seed}")
     groups = np.arange(n_graphs) if groups is None else groups
     _, first, group = np.unique(groups, return_index=True, return_inverse=True)
     of_one = "of one and the same group, copies of one molecule say"

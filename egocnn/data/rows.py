@@ -1,6 +1,6 @@
 """A file with a molecule or a graph per row -> portions of rows in order, each with its graph or why it has none."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
@@ -13,7 +13,7 @@ from egocnn.data.collection import graphs_of_part
 from egocnn.data.graphs import Graphs
 from egocnn.data.sources.builder import GraphFields
 from egocnn.data.sources.jsonlines import JSON_SUFFIXES, json_rows
-from egocnn.data.sources.records import GraphRecord, assemble
+from egocnn.data.sources.records import GraphRecord, assemble, misfits, refusals
 from egocnn.data.sources.smiles import assemble_molecules, molecule_and_smiles, molecule_record, smiles_column
 from egocnn.data.sources.text import AT_ONCE, MOLECULE, TABLE_SUFFIXES, MolBlock, one_line, suffix_of, table_rows
 from egocnn.errors import DataError
@@ -39,6 +39,20 @@ class RowPortion:
         """Graphs of a source that has no rows with other columns."""
         rows = [{} if graphs.smiles is None else {"smiles": graphs.smiles[g]} for g in range(len(graphs))]
         return RowPortion(rows, graphs.names, [""] * len(graphs), graphs)
+
+    def answered(self, answer: Callable[[Graphs], Any]) -> "tuple[RowPortion, Any]":
+        """What is answered to its graphs. Where that is refused, to those to which each alone is not, None if there are
+        none; in the portion that comes back the others have the reason in place of a graph."""
+        if self.graphs is None:
+            return self, None
+        try:
+            return self, answer(self.graphs)
+        except DataError:
+            if not any(whys := refusals(self.graphs, answer)):
+                raise
+        fine, own = [g for g, why in enumerate(whys) if not why], iter(whys)
+        errors = [error or next(own) for error in self.errors]
+        return RowPortion(self.rows, self.names, errors, self.graphs[fine] if fine else None).answered(answer)
 
     def choose(self, which: Sequence[int]) -> "RowPortion":
         """The rows with these positions, ascending."""
@@ -88,7 +102,13 @@ class RowReader:
         if not self.has_truth:
             columns |= {"target": None, "class_names": (), "targets": ()}
         put_together = assemble_molecules if self.smiles else assemble
-        graphs = put_together(found, self.where, **columns) if found else None
+        try:
+            graphs = put_together(found, self.where, **columns) if found else None
+        except DataError:
+            if self.smiles or self.config.strict or not any(wrong := misfits(found, self.where)):
+                raise
+            whys = {row: why for row, why in zip(valid, wrong, strict=True) if why}
+            return self([(n, own, DataError(whys[at]) if at in whys else g) for at, (n, own, g) in enumerate(rows)])
         portion = RowPortion([row for _, row, _ in rows], names, errors, graphs)
         return portion.choose(graphs_of_part(part, self.part).tolist()) if self.part else portion
 

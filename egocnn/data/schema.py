@@ -118,6 +118,9 @@ def take_columns(graphs: "Graphs", *, nodes: Any, entries: Any, chosen: Any = No
 def checked(graphs: "Graphs") -> "Graphs":
     """The same, once kinds, lengths, ranges and symmetry have been checked by what the fields of Graphs say."""
     node_ptr, indptr, indices = graphs.node_ptr, graphs.indptr, graphs.indices
+    for name in ARRAYS:
+        values = getattr(graphs, name)
+        rule(values is None or isinstance(values, np.ndarray), f"{name} must be an array of numpy")
     for name in INTEGERS + (("target",) if graphs.class_names else ()):
         values = getattr(graphs, name)
         rule(values is None or np.issubdtype(values.dtype, np.integer), f"{name} must be whole numbers")

@@ -229,8 +229,13 @@ def _target_scale(target: NDArray[Any] | None) -> tuple[float, float]:
 
 
 def _scale(deviation: Any, mean: Any) -> Any:
-    """What to divide by: a column that never varies, but for rounding, is left as it is."""
-    return np.where(deviation > 1e-12 * np.abs(mean), deviation, 1.0)
+    """What to divide by: a column that never varies is left as it is."""
+    return np.where(varies(deviation, mean), deviation, 1.0)
+
+
+def varies(deviation: Any, mean: Any) -> Any:
+    """Whether a column of numbers does so by more than rounding."""
+    return deviation > 1e-12 * np.abs(mean)
 
 
 def _to_steps(table: Ints) -> Ints:

@@ -106,14 +106,16 @@ class EgoCNNClassifier(ClassifierMixin, Estimator):
             truth, known = targets.checked_targets(y, len(graphs)), self.classes_
             names = f"y[0] is {short(truth.tolist()[0])} and the model's classes are {listed(map(str, known))}"
             rule(isinstance(truth[0], str) == isinstance(known[0], str), f"{names}; both must be texts or both numbers")
-            return float(np.average(self.predict(graphs) == truth, weights=sample_weight))
+            weights = targets.checked_weights(sample_weight, len(graphs))
+            return float(np.average(self.predict(graphs) == truth, weights=weights))
         if graphs.target is None or not graphs.is_classification or (graphs.target < 0).all():
             raise DataError("these graphs have no classes to compare with; pass y")
         if not set(graphs.class_names) & set(self._fitted.class_names):
             raise DataError(f"these graphs' classes ({', '.join(graphs.class_names)}) are not the model's; pass y")
         known, truth = known_truth(graphs, self._fitted.class_names)
+        weights = targets.checked_weights(sample_weight, len(graphs))
         right = self.predict_proba(graphs[known]).argmax(axis=1) == truth
-        return float(np.average(right, weights=None if sample_weight is None else np.asarray(sample_weight)[known]))
+        return float(np.average(right, weights=None if weights is None else weights[known]))
 
 
 class EgoCNNRegressor(RegressorMixin, Estimator):
@@ -166,7 +168,8 @@ class EgoCNNRegressor(RegressorMixin, Estimator):
         graphs = self._read(graphs, scored=y is None)
         if y is not None:
             values = targets.encode_values(targets.checked_targets(y, len(graphs)))
-            return float(RegressorMixin.score(self, graphs, values, sample_weight))
+            weights = targets.checked_weights(sample_weight, len(graphs))
+            return float(RegressorMixin.score(self, graphs, values, weights))
         if graphs.target is None or graphs.is_classification or np.isnan(graphs.target).all():
             raise DataError("these graphs have no values to compare with; pass y")
         if sample_weight is not None:

@@ -23,6 +23,7 @@ KEPT = "biufO"  # Kinds of numpy types that are written down: the lengths of tex
 
 def checked_targets(y: Any, n_graphs: int) -> NDArray[Any]:
     """(G) the targets as an array, all known and of one kind; categories become what they stand for."""
+    y = y.detach().cpu() if hasattr(y, "detach") else y  # a tensor that gradients may flow to
     try:
         shape = np.shape(y)
     except ValueError:  # rows of different lengths
@@ -51,6 +52,19 @@ def several_targets(graphs: Graphs, y: Any, task: Task) -> Graphs:
         fields.add(f"y, row {n}", str(n), row)
     own = fields.columns()
     return graphs.replace(target=own["target"], targets=own["targets"], class_names=())
+
+
+def checked_weights(weights: Any, n_graphs: int) -> NDArray[np.float64] | None:
+    """(G) how much each graph counts; None where all count alike"""
+    if weights is None:
+        return None
+    try:
+        found = np.asarray(weights, np.float64)
+    except (TypeError, ValueError):
+        found = np.zeros(0)
+    fits = found.shape == (n_graphs,) and np.isfinite(found).all() and (found >= 0).all() and found.any()
+    rule(fits, f"sample_weight must be a number for each of {n_graphs} graphs, none below 0 and one above it")
+    return found
 
 
 def encode_classes(y: NDArray[Any]) -> tuple[NDArray[Any], dict[str, Any]]:

@@ -17,9 +17,11 @@ from typing import Any, TypeAlias
 
 from egocnn import __version__
 from egocnn.config import ExplainConfig
+from egocnn.data.graphs import Graphs
 from egocnn.data.rows import ROW_SUFFIXES, Row, RowFile, RowPortion, RowReader
 from egocnn.data.sources.text import arrow, reading, suffix_of
 from egocnn.data.store import is_store
+from egocnn.encode.familiar import check_familiar
 from egocnn.errors import DataError, rule
 from egocnn.files import (
     check_is_no_file,
@@ -78,12 +80,11 @@ class Answer:
     target: str | None = None  # of several, by default the first
     choice: Choice | None = None  # of the rows that are written, by what is predicted; None: all
 
-    def __call__(self, portion: RowPortion, echo: Echo) -> Any:
-        """A table of Arrow."""
-        found: list[Mapping[str, Any]] = []
+    def __call__(self, portion: RowPortion, echo: Echo) -> tuple[int, Any]:
+        """How many rows have no answer, and a table of Arrow."""
         with one_thread():  # processes share the cores; and the same bits, however many they are
-            if portion.graphs is not None and (self.explains is None or self.choice):
-                found = list(prediction_rows(load(self.folder), portion.graphs, device=self.device))
+            portion, found = portion.answered(self._predict)
+            failed, found = sum(map(bool, portion.errors)), found or []
             if self.choice:
                 chosen, valid = self.choice(found), [n for n, error in enumerate(portion.errors) if not error]
                 portion, found = portion.choose([valid[n] for n in chosen]), [found[n] for n in chosen]
@@ -91,21 +92,24 @@ class Answer:
                 how: dict[str, Any] = {"classes": self.explained, "target": self.target}
                 how |= {"fidelity": False, "device": self.device}
                 more = map(explanation_row, explain_portions(load(self.folder), [portion.graphs], self.explains, **how))
-                found = [{**own, **row} for own, row in zip(more, found, strict=True)] if found else list(more)
-        return arrow_table(list(echo.rows(portion, found)), echo.kinds)
+                found = [{**own, **row} for own, row in zip(more, found, strict=True)]
+        return failed, arrow_table(list(echo.rows(portion, found)), echo.kinds)
+
+    def _predict(self, graphs: Graphs) -> list[dict[str, Any]]:
+        model = load(self.folder)
+        return list(prediction_rows(model, check_familiar(model.encoder, graphs, warn=False), device=self.device))
 
 
 def answer_rows(
     target: Path, reader: RowReader, answer: Answer | None, echo: Echo, rows: Sequence[Row] | DataError
 ) -> tuple[Path, Any]:
-    """The file to write, and for it: rows read, those without a graph, and the table, or the portion where nothing is
-    answered here; or why there are none, so that other shards can go on."""
+    """The file to write, and for it: rows read, and what the answer gives, or the portion where nothing is answered
+    here; or why there are none, so that other shards can go on."""
     if isinstance(rows, DataError):
         return target, rows
     try:
         portion = reader(rows)
-        counts = len(portion.rows), sum(map(bool, portion.errors))
-        return target, (*counts, portion if answer is None else answer(portion, echo))
+        return target, (len(portion.rows), portion if answer is None else answer(portion, echo))
     except DataError as error:
         return target, error
 
@@ -155,6 +159,8 @@ class ShardWork:
         if failed:
             more = f"; {len(failed) - 1} more of the shards cannot be read either" if len(failed) > 1 else ""
             raise DataError(f"{failed[0]}{more}")
+        if 0 < (rows := sum(shard["rows"] for shard in there)) == sum(shard["failed"] for shard in there):
+            raise DataError(f"none of {rows} rows has an answer; the column error in {out} says why")
         if self.highest and len(there) == len(shards):
             best = self.highest.cut([arrow().parquet.read_table(target) for target in targets])
             self._explain(best, next(iter(targets)))
@@ -172,7 +178,7 @@ class ShardWork:
         rows = [(number, row, None) for number, row in enumerate(table.to_pylist(), 1)]
         found = RowFile.open(like, self.usual, self.said).reader(rows)
         with table_writer(like.with_name(HIGHEST), echo.kinds) as write:
-            write(replace(self.answer, choice=None)(found, echo))
+            write(replace(self.answer, choice=None)(found, echo)[1])
 
     def _is_written(self, target: Path, shard: Path) -> bool:
         if not target.exists():
@@ -216,8 +222,9 @@ class ShardWork:
             for outcome in chain([first], found):
                 if isinstance(outcome, DataError):
                     raise outcome
-                rows, failed = rows + outcome[0], failed + outcome[1]
-                table = self._of_shards(outcome[2], echo) if isinstance(outcome[2], RowPortion) else outcome[2]
+                read, answer = outcome
+                without, table = self._of_shards(answer, echo) if isinstance(answer, RowPortion) else answer
+                rows, failed = rows + read, failed + without
                 if self.highest:
                     best = self.highest.cut([best, table])
                 elif table.num_rows:

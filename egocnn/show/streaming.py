@@ -154,22 +154,27 @@ def predict_to_file(
     doubt: dict[str, float] = dict.fromkeys(predictor.targets or ("",), 0.0)
     kept: dict[str, list[tuple[NDArray[Any], NDArray[Any]]]] = {name: [] for name in doubt}
     echo = Echo.of(columns, prediction_kinds(predictor))
+
+    def answered(graphs: Graphs) -> Any:
+        graphs = as_predicted(graphs, predictor)
+        found = list(predictor.by_target(graphs, device=device))
+        return graphs, found, list(prediction_rows(predictor, graphs, found))
+
     with table_writer(path, echo.kinds) as write:
         for portion in portions:
+            portion, answer = portion.answered(answered)
             wrong = [(name, error) for name, error in zip(portion.names, portion.errors, strict=True) if error]
             failed += len(wrong)
             first = first or next((f"{name}: {error}" for name, error in wrong), "")
             rows: Iterable[Mapping[str, Any]] = ()
             if portion.graphs is not None:
                 see(portion.graphs)
-                graphs = as_predicted(portion.graphs, predictor)
-                found = list(predictor.by_target(graphs, device=device))
+                graphs, found, rows = answer
                 for name, one, predicted, spread in found:
                     doubt[name] += 0.0 if spread is None else float(spread.sum())
                     known, truth = known_truth(graphs.of_target(name) if name else graphs, one.class_names)
                     kept[name] += [(predicted[known], truth)] if len(truth) else []
                 done += len(graphs)
-                rows = prediction_rows(predictor, graphs, found)
             write(list(echo.rows(portion, rows)))
         if not done:  # the wrong column, say; what was in the file stays
             raise DataError(f"none of {failed} rows can be predicted; row {first}" if failed else "no rows to predict")

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from egocnn.data.graphs import Graphs
-from egocnn.data.sources.builder import NUMBER
+from egocnn.data.sources.builder import is_value
 from egocnn.errors import DataError
 from egocnn.model import Model
 
@@ -18,10 +18,10 @@ def as_predicted(graphs: Graphs, predictor: Model) -> Graphs:
     target, kinds = graphs.target.copy(), dict(graphs.targets)
     for t, (name, words) in enumerate(graphs.targets):
         if words and not predictor.of_target(name).class_names:
-            numbers = [float(word) if NUMBER.fullmatch(word) else np.nan for word in words]
+            numbers = [float(word) if is_value(word) else np.nan for word in words]
             target[:, t] = np.array([*numbers, np.nan])[np.nan_to_num(target[:, t], nan=-1).astype(np.int64)]
             kinds[name] = ()
-    return graphs.replace(target=np.where(np.isinf(target), np.nan, target), targets=tuple(kinds.items()))
+    return graphs.replace(target=target, targets=tuple(kinds.items()))
 
 
 def prediction_kinds(predictor: Model) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from egocnn.data.graphs import Graphs
 from egocnn.data.schema import PARTS
 from egocnn.data.sources.text import one_line, short
 from egocnn.encode.colours import looks
+from egocnn.encode.encoder import varies
 from egocnn.errors import DataError, rule
 
 FEW_CLASSES = 5  # as many may each have a single graph
@@ -81,9 +82,10 @@ def check_targets(graphs: Graphs) -> None:
     if graphs.is_classification and distinct > max(FEW_CLASSES, 0.8 * len(graphs)):
         advice = "name another column with --target, or --task regression for numbers"
         raise DataError(f"{distinct} classes for {len(graphs)} {graphs.unit}, almost one for each; {advice}")
-    if distinct < 2:
+    if distinct < 2 or not (graphs.is_classification or varies(graphs.target.std(), graphs.target.mean())):
         only = graphs.class_names[int(graphs.target[0])] if graphs.is_classification else graphs.target[0]
-        raise DataError(f"every graph has the same target, {only}; there is nothing to tell apart")
+        rounding = " but for rounding" if distinct > 1 else ""
+        raise DataError(f"every graph has the same target, {only}{rounding}; there is nothing to tell apart")
 
 
 def _is_missing(graphs: Graphs) -> Bools:

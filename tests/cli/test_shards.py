@@ -15,7 +15,7 @@ from egocnn.scale import shards as scale
 from egocnn.scale.choose import Choice
 from egocnn.scale.shards import find_shards
 from lab.molecules import BROKEN
-from tests.support.commands import Run, answer, check_refused, files_of_at_most, kill_once, printed
+from tests.support.commands import SHORT, Run, answer, check_refused, files_of_at_most, kill_once, printed
 from tests.support.tiny import names_in
 
 pytest.importorskip("rdkit")
@@ -312,3 +312,42 @@ def test_every_kind_of_broken_row_keeps_its_place_and_has_its_reason(run: Run, m
         assert [bool(error) for error in found.column("error").to_pylist()] == [bool(kind) for _, kind in rows]
         assert [p is None for p in found.column("predicted").to_pylist()] == [bool(kind) for _, kind in rows]
         assert found.column("name").to_pylist() == [str(n) for n in range(1, len(rows) + 1)]
+
+
+SOUND = '{"nodes": [{"label": "C", "attributes": [0.5]}, {"label": "O", "attributes": [1]}], "edges": [[0, 1, "x"]]'
+BROKEN_LINES = {
+    b'{"nodes": [': "not JSON",
+    b"\xff": "byte 0xff is not UTF-8",
+    b"\0": "holds a NUL byte",
+    b'{"nodes": ["C"], "edges": []}': "has no node attributes, but",
+    SOUND.replace('"label": "O", ', "").encode() + b"}": "node 1 has other fields than node 0",
+    SOUND.replace(', "x"', "").encode() + b"}": "has no edge labels, but",
+    SOUND.replace("0.5", "1e39").encode() + b"}": "must be finite numbers, got 1e+39",
+    SOUND.replace("0.5", "3e38").encode() + b"}": "node attribute 1 is 3e+38",
+    SOUND.replace('"x"]', '"x"], [1, 0, "y"]').encode() + b"}": "is given twice with different labels",
+}
+"""What refuses one graph alone, beside others, or to the model."""
+
+
+def test_a_line_whose_graph_does_not_fit_costs_no_other_line_its_answer(run: Run, tmp_path: Path) -> None:
+    good = [f'{SOUND}, "target": "{"ab"[n % 2]}"}}\n'.encode() for n in range(20)]
+    (tmp_path / "g.jsonl").write_bytes(b"".join(good))
+    printed(run, "train", tmp_path / "g.jsonl", "-o", tmp_path / "run", *SHORT)
+    (tmp_path / "in").mkdir()
+    odd = [f'{SOUND}, "target": {text}}}'.encode() for text in ("[1]", '{"a": 1}', "1e300")]
+    lines = [line for broken in (*reversed(BROKEN_LINES), *odd) for line in (broken + b"\n", good[0])]
+    with gzip.open(tmp_path / "in" / "a.jsonl.gz", "wb") as file:
+        file.writelines(lines)
+    printed(run, *words(tmp_path / "run", tmp_path / "in"))
+    errors = [error or "" for error in table(tmp_path / "out" / "a.parquet").column("error").to_pylist()]
+    wanted = [text for broken in (*reversed(BROKEN_LINES.values()), *("" for _ in odd)) for text in (broken, "")]
+    assert [bool(error) for error in errors] == [bool(text) for text in wanted]
+    assert all(text in error for text, error in zip(wanted, errors, strict=True)), errors
+    answer = json.loads(
+        printed(run, "predict", tmp_path / "run", tmp_path / "in" / "a.jsonl.gz", "-o", tmp_path / "p.csv", "--json")
+    )
+    assert (answer["graphs"], answer["failed"]) == (len(lines) - len(BROKEN_LINES), len(BROKEN_LINES))
+    (tmp_path / "none").mkdir()
+    (tmp_path / "none" / "b.jsonl").write_bytes(b'{"nodes": ["Zz"], "edges": []}\n' * 3)
+    told = f"none of 3 rows has an answer; the column error in {tmp_path / 'out2'} says why"
+    check_refused(run, told, "predict", tmp_path / "run", tmp_path / "none", "-o", tmp_path / "out2", "--quiet")

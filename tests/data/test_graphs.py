@@ -162,6 +162,10 @@ def test_select_takes_the_graphs_of_the_part_that_the_data_names_and_no_other() 
         molecules().select("dev")
     with pytest.raises(DataError, match="no split of their own"):
         molecules().replace(part=None).select("train")
+    with pytest.raises(DataError, match="a seed is a whole number of at least 0, got -1"):
+        molecules().split(seed=-1)
+    with pytest.raises(DataError, match="target must be an array of numpy"):
+        molecules().replace(target=[1, 2, 3])
 
 
 def test_a_split_keeps_the_shares_of_the_classes_and_the_groups_whole() -> None:

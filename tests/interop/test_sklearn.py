@@ -197,6 +197,14 @@ def test_a_score_leaves_out_graphs_of_unknown_class_and_heeds_weights(fitted: Eg
     weight = np.where(np.arange(24) < 18, 3.0, 1.0)
     assert fitted.score(trees().replace(target=truth), sample_weight=weight) == 0.75
     assert fitted.score(trees(), np.array(["no", "yes"])[predicted]) == 1
+    said = torch.arange(24.0, requires_grad=True)
+    regressor = EgoCNNRegressor(**SMALL).fit(trees().replace(target=None, class_names=()), said)
+    for wrong in ([1.0], [0.0] * 24, [-1.0] * 24, [float("nan")] * 24, "x"):
+        for asked in ({"y": np.array(["no", "yes"])[predicted]}, {}):
+            with pytest.raises(DataError, match="sample_weight must be a number for each of 24 graphs"):
+                fitted.score(trees(), sample_weight=wrong, **asked)
+        with pytest.raises(DataError, match="sample_weight must be a number for each of 24 graphs"):
+            regressor.score(trees(), said.tolist(), sample_weight=wrong)
 
 
 # ── scikit-learn's tools ──────────────────────────────────────────────────────────────────────────

@@ -19,7 +19,7 @@ from fuzz.blind import CORPORA, feed, kept
 from fuzz.guard import Limits, ViolationError, watched
 from fuzz.targets import TARGETS
 
-for library in ("rdkit", "networkx"):
+for library in ("rdkit", "networkx", "fastapi", "h11"):
     pytest.importorskip(library)
 
 LOOSE = Limits(seconds=30, base=1 << 30)

@@ -105,6 +105,9 @@ def test_what_cannot_be_learned_is_one_clear_error() -> None:
         ),
         "every graph has the same target, yes; there is nothing to tell apart": graphs[1::2],
         "every graph has the same target, 2.5;": graphs.replace(target=np.full(20, 2.5), class_names=()),
+        "every graph has the same target, 1000000.0 but for rounding;": graphs.replace(
+            target=1e6 + 1e-7 * np.arange(20), class_names=()
+        ),
         "2 graphs have no target, '0' the first": graphs.replace(
             target=np.where(np.arange(20) < 2, np.nan, 1.5 * np.arange(20)), class_names=()
         ),

@@ -63,7 +63,7 @@ def crossval(options: Options) -> None:
         graphs = open_graphs(options)
         graphs = graphs if isinstance(model, ModelConfig) and not options.stack else graphs.whole()
         typed = {name: getattr(options, name) for name in ("stack", "jobs", "ray", "data", "out", "overwrite")}
-        result = cross_validate(graphs, model, train, protocol=protocol, **typed, **callbacks)
+        result = cross_validate(graphs, model, train, protocol=protocol, against=against, **typed, **callbacks)
     plain, lines = asdict(result), list(result.lines())
     if against is not None:
         plain["comparison"] = compare(result, against).to_plain()

@@ -72,14 +72,17 @@ class GraphFields:
         if self.config.strict:
             self._refuse()
 
-    def conclude(self) -> None:
-        """Once all rows are read: log how many are left out, or raise the first error where they are too many."""
+    def conclude(self, what: str) -> None:
+        """Once all rows are read: log how many are left out, or raise the first error where they are too many, or where
+        nothing is left of what they are called."""
         left_out, every = len(self.skipped), len(self.skipped) + len(self.places)
         if not self.config.skip_invalid and left_out > MOST_INVALID * every:
             self._refuse()
         if self.first_error is not None:
             count = f"{left_out} of {every} rows left out"
             log.warning("%s: %s; the first is %s", one_line(self.where), count, one_line(str(self.first_error)))
+        why = f"; the first is {self.first_error}" if self.skipped else ""
+        rule(self.places, f"{self.where}: no {what} in it{why}")
 
     def _refuse(self) -> NoReturn:
         raise DataError(f"{self.first_error}{self.way_out}") from None
@@ -113,8 +116,9 @@ class GraphFields:
 
     def _encoded(self, target: str, *, several: bool) -> tuple[NDArray[Any] | None, tuple[str, ...]]:
         values = [row.get(target) for row in self.rows] if self.typed else self._texts(target)
-        if self.lenient and self.config.task == "regression":
-            values = [None if value is None or number_of(str(value)) is None else value for value in values]
+        if self.lenient:  # what is no target is not known
+            is_fine = is_value if self.config.task == "regression" else is_plain
+            values = [value if is_fine(value) else None for value in values]
         encode = encode_values if self.typed else encode_targets
         try:
             return encode(values, self.config.task, "" if several else self.where, self.places)
@@ -241,11 +245,21 @@ def encode_values(
 
 
 def _target_text(value: object, place: str) -> str | None:
+    rule(value is None or is_plain(value), f"{place}: target {short(value)} must be a text or a number")
     if isinstance(value, (float, np.floating)):
         return repr(float(value))
-    if value is None or isinstance(value, (str, bool, np.bool_, int, np.integer)):
-        return None if value is None else str(value)
-    raise DataError(f"{place}: target {short(value)} must be a text or a number")
+    return None if value is None else str(value)
+
+
+def is_plain(value: object) -> bool:
+    """Whether it is a text, a number or a truth value."""
+    return isinstance(value, (str, bool, np.bool_, int, np.integer, float, np.floating))
+
+
+def is_value(value: object) -> bool:
+    """Whether it is a number, or spells one, that networks can compute with."""
+    number = number_of(str(value).strip())
+    return number is not None and abs(number) <= LARGEST
 
 
 def sort_names(names: Sequence[str]) -> tuple[str, ...]:

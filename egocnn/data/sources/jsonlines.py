@@ -26,7 +26,7 @@ from egocnn.data.arrays import Ints
 from egocnn.data.schema import rule
 from egocnn.data.sources.builder import GraphFields
 from egocnn.data.sources.records import MOST_NODES, GraphRecord
-from egocnn.data.sources.text import short, text_lines
+from egocnn.data.sources.text import checked_text, raw_lines, short
 from egocnn.errors import DataError
 
 JSON_SUFFIXES = (".jsonl", ".ndjson", ".json")
@@ -47,18 +47,18 @@ def json_records(path: Path, fields: GraphFields) -> Iterator[GraphRecord]:
             continue
         fields.add(place, str(number), row, row.get("smiles"))
         yield graph
-    fields.conclude()
+    fields.conclude("graphs")
 
 
 def json_rows(path: Path) -> Iterator[tuple[int, dict[str, Any], GraphRecord | DataError]]:
     """For every line its number, its fields besides the structure, and its graph or why it has none."""
     unmentioned = UNMENTIONED_NODES
-    for number, line in enumerate(text_lines(path), 1):
+    for number, line in enumerate(raw_lines(path), 1):
         if not line.strip():
             continue
         value: dict[str, Any] = {}
         try:
-            value = _parse_line(line)
+            value = _parse_line(checked_text(line))
             unmentioned += len(line)
             nodes: Any = value.get("nodes")
             if _is_whole(nodes) and 0 < nodes <= MOST_NODES:  # a number that is none of nodes is refused below

@@ -1,6 +1,7 @@
 """PyTorch Geometric data, or any objects with an edge_index -> Graphs, and back."""
 
 import math
+import operator
 import re
 import warnings
 from collections.abc import Iterable, Sequence
@@ -121,7 +122,7 @@ def _count_nodes(item: Any, edges: Ints, columns: Sequence[NDArray[Any]], place:
     lengths = {len(column) for column in columns}
     if stated is not None:
         try:
-            lengths.add(int(stated))
+            lengths.add(operator.index(stated))
         except UNREADABLE:
             raise DataError(f"{place}: num_nodes must be a whole number, got {short(stated)}") from None
     counts = " and ".join(map(str, sorted(lengths)))

@@ -1,6 +1,7 @@
 """Graphs given one at a time, each as a reader found it -> one collection."""
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -10,10 +11,11 @@ from numpy.typing import NDArray
 
 from egocnn.data.arrays import LARGEST, Floats, Ints, pointers
 from egocnn.data.graphs import Graphs
-from egocnn.data.schema import rule
+from egocnn.data.schema import EDGE_COLUMNS, NODE_COLUMNS, rule
 from egocnn.data.sources.builder import GraphFields, encode_labels
 from egocnn.errors import DataError, DuplicateEdgeError
 
+COLUMNS = (*NODE_COLUMNS, *EDGE_COLUMNS)
 MOST_NODES = 10_000_000  # a few bytes can claim any number of nodes; this many in one graph are believed
 
 
@@ -61,6 +63,35 @@ def assemble(records: Sequence[GraphRecord], where: str, **columns: Any) -> Grap
         return Graphs.from_edges(node_counts=np.diff(starts), edges=joined, **columns)
     except DuplicateEdgeError as error:
         raise _explain_duplicate(records, edges, error) from None
+
+
+def refusals(items: Any, ask: Callable[[Any], object]) -> list[str]:
+    """Why each of these is refused when it is asked about alone, '' where it is not."""
+    try:
+        ask(items)
+    except DataError as error:
+        half = len(items) // 2
+        return [str(error)] if not half else [*refusals(items[:half], ask), *refusals(items[half:], ask)]
+    return [""] * len(items)
+
+
+def misfits(records: Sequence[GraphRecord], where: str) -> list[str]:
+    """Why each of these does not go with the others, '' where it does: it breaks a rule by itself, or has other columns
+    than most have."""
+
+    def together(some: Sequence[GraphRecord]) -> Graphs:
+        return assemble(some, where, names=[record.place for record in some])
+
+    alone = refusals(records, lambda some: [together([record]) for record in some])
+    kinds = [(bool(len(r.edges)), *(getattr(r, name) is not None for name in COLUMNS)) for r in records]
+    sound = Counter(kind for kind, error in zip(kinds, alone, strict=True) if not error)
+    if not sound:
+        return alone
+    # one without edges cannot say which columns edges have
+    most = max(sound, key=lambda kind: (kind[0], sound[kind]))
+    usual = next(r for r, kind, error in zip(records, kinds, alone, strict=True) if kind == most and not error)
+    whys = refusals(records, lambda some: together([usual, *some]))
+    return [why.removeprefix(f"{record.place}: ") for why, record in zip(whys, records, strict=True)]
 
 
 def checked_numbers(values: Any, place: str, what: str) -> NDArray[np.float32]:

@@ -134,9 +134,7 @@ def _molecule_records(rows: Iterable[MoleculeRow], fields: GraphFields) -> Itera
             plain = MolToSmiles(molecule, isomericSmiles=False)
             fields.groups.append(molecules.setdefault(plain, len(molecules)))
         yield molecule_record(molecule, place)
-    fields.conclude()
-    why = f"; the first is {fields.first_error}" if fields.skipped else ""
-    rule(fields.places, f"{fields.where}: no molecules in it{why}")
+    fields.conclude("molecules")
 
 
 def molecule_record(molecule: Any, place: str) -> GraphRecord:

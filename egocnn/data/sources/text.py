@@ -41,17 +41,28 @@ def suffix_of(path: Path) -> str:
 def text_lines(path: Path) -> Iterator[str]:
     """The lines of a UTF-8 file one at a time, each with its line end, be it of Unix, Windows or an old Macintosh; a
     byte order mark is left out."""
+    for number, text in enumerate(raw_lines(path), 1):
+        yield checked_text(text, f"{path.name}, line {number}: ")
+
+
+def raw_lines(path: Path) -> Iterator[str]:
+    """The same of a file in which single lines may be no text; :func:`checked_text` tells."""
     opened: Any = gzip.open if path.suffix.lower() == ".gz" else open
     how: dict[str, Any] = {"encoding": "utf-8-sig", "errors": "surrogateescape", "newline": ""}
     with reading(path), opened(path, "rt", **how) as file:
         for number, text in enumerate(iter(lambda: file.readline(MOST_OF_LINE), ""), 1):
-            place = f"{path.name}, line {number}"
-            rule(len(text) < MOST_OF_LINE, f"{place}: has more than {MOST_OF_LINE} characters, the most that are read")
-            if not text.isascii() and (escaped := ESCAPED.search(text)):
-                byte = f"0x{ord(escaped[0]) - 0xDC00:02x}"
-                raise DataError(f"{place}: byte {byte} is not UTF-8 text; save the file as UTF-8")
-            rule("\0" not in text, f"{place}: holds a NUL byte; this is not a text file")
+            too_long = f"{path.name}, line {number}: has more than {MOST_OF_LINE} characters, the most that are read"
+            rule(len(text) < MOST_OF_LINE, too_long)
             yield text
+
+
+def checked_text(text: str, place: str = "") -> str:
+    """The same line; refused where bytes of it are no text."""
+    if not text.isascii() and (escaped := ESCAPED.search(text)):
+        byte = f"0x{ord(escaped[0]) - 0xDC00:02x}"
+        raise DataError(f"{place}byte {byte} is not UTF-8 text; save the file as UTF-8")
+    rule("\0" not in text, f"{place}holds a NUL byte; this is not a text file")
+    return text
 
 
 def optional(name: str, extra: str) -> Any:

@@ -13,7 +13,7 @@ import numpy as np
 
 from egocnn.data.collection import Collection
 from egocnn.data.sources.text import one_line
-from egocnn.errors import DataError, RunError
+from egocnn.errors import RunError, rule
 from egocnn.files import regular, write_json
 from egocnn.study.crossval.folds import FoldTask
 from egocnn.study.statistics import PairedTest, corrected_t_test
@@ -166,11 +166,16 @@ def read_record(path: Path) -> CrossValidation | None:
         raise RunError(f"{path}: is not {what}") from None
 
 
+def check_paired(one: tuple[str, str, str], other: CrossValidation) -> None:
+    """Refuse to compare where folds or score, which follow the name of the model, are others."""
+    apart = f"{one[0]} and {other.model} are not tested on the same folds by the same score: no paired comparison"
+    rule(one[1:] == (other.split, other.score), apart)
+
+
 def compare(one: CrossValidation, other: CrossValidation) -> PairedTest:
     """The first minus the second, by the corrected resampled t-test. What trains and what validates both count as
     trained on: both decide the model that is tested."""
-    if (one.split, one.score) != (other.split, other.score):
-        raise DataError(f"{one.model} and {other.model} were not tested on the same folds: no paired comparison")
+    check_paired((one.model, one.split, one.score), other)
     tested = sum(fold.test_graphs for fold in one.folds)
     trained = sum(fold.train_graphs + fold.validation_graphs for fold in one.folds)
     scores = ([fold.score for fold in each.folds] for each in (one, other))

@@ -2,22 +2,25 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from itertools import product
 from statistics import fmean
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from egocnn.config import LOWER_IS_BETTER
-from egocnn.data.collection import Collection
+from egocnn.data.graphs import Graphs
 from egocnn.encode.encoder import Encoder
-from egocnn.errors import DataError
+from egocnn.errors import DataError, rule
 from egocnn.nn.batch import Batchable
 from egocnn.nn.predict import predict_each
 from egocnn.study.crossval.folds import FoldTask
 from egocnn.study.statistics import summarise
 from egocnn.train import recipe
 from egocnn.train.metrics import OF_BOTH, accuracy, in_words, r2, scores_of
+from egocnn.train.validation import check_targets
 
 
 def mean_of(scores: Mapping[str, float]) -> float:
@@ -25,12 +28,26 @@ def mean_of(scores: Mapping[str, float]) -> float:
     return fmean(scores.values())
 
 
-def tested_scores(task: FoldTask, scores: Mapping[str, float], graphs: Collection) -> dict[str, Any]:
-    """The scores of the tested graphs; refused where they lack a target, as folds are compared by the mean over all."""
-    for name in graphs.outline.target_names:
-        if name not in scores:
-            where = f"of none of the {len(task.tested)} graphs that fold {task.fold} tests"
-            raise DataError(f"target {name} is known {where}; fewer --folds or a larger --validation may help")
+def check_tasks(tasks: Sequence[FoldTask], graphs: Graphs, metric: str, *, networks: int) -> None:
+    """Refuse, before the first of them is trained, folds that cannot be trained on or scored: they are compared by the
+    mean over all targets, and where several ``networks`` vote, the validation part is scored, too."""
+    least = 1 if metric in ("accuracy", "r2", "log_loss", "rmse", "mae", OF_BOTH) else 2
+    several = {name: graphs.of_target(name) for name in graphs.target_names} or {"": graphs}
+    for task in tasks:
+        check_targets(graphs[task.learned])
+        parts = {"tests": task.tested} | ({"validates on": task.validation} if networks > 1 and least > 1 else {})
+        for (name, one), (does, numbers) in product(several.items(), parts.items()):
+            assert one.target is not None
+            values = one.target[numbers]
+            known = values[values >= 0 if one.class_names else np.isfinite(values)]
+            where = f"the {len(numbers)} graphs that fold {task.fold} {does}"
+            lack = f"{in_words(metric)} says nothing of {where}, as all are alike"
+            lack = lack if len(known) else f"target {name} is known of none of {where}"
+            rule(len(np.unique(known)) >= least, f"{lack}; fewer --folds or a larger --validation may help")
+
+
+def tested_scores(scores: Mapping[str, float]) -> dict[str, Any]:
+    """The scores of the tested graphs, and their mean."""
     return {"score": mean_of(scores), "targets": {name: score for name, score in scores.items() if name}}
 
 

@@ -23,8 +23,24 @@ from egocnn.nn.device import choose_device
 from egocnn.study.cluster import library_versions, name_machine, peak_megabytes, run_jobs
 from egocnn.study.crossval.folds import Combine, FoldTask, Protocol, digest_of_folds, make_tasks
 from egocnn.study.crossval.other_models import Refitted
-from egocnn.study.crossval.record import SECONDS, CrossValidation, Fold, FoldRun, PartialRecord, fingerprint, state
-from egocnn.study.crossval.scoring import mean_of, predictions_of, scores_by_target, summary_of, tested_scores
+from egocnn.study.crossval.record import (
+    SECONDS,
+    CrossValidation,
+    Fold,
+    FoldRun,
+    PartialRecord,
+    check_paired,
+    fingerprint,
+    state,
+)
+from egocnn.study.crossval.scoring import (
+    check_tasks,
+    mean_of,
+    predictions_of,
+    scores_by_target,
+    summary_of,
+    tested_scores,
+)
 from egocnn.train import recipe
 from egocnn.train.history import History, mean_history
 from egocnn.train.loop import EngineName, Reports, fit
@@ -116,7 +132,6 @@ def ego_fold(settings: FoldSettings, task: FoldTask) -> Fold:
     """One fold of a collection in memory or on disk."""
     started = time.perf_counter()
     parts = (task.learned, task.validation, task.tested)
-    check_targets(settings.graphs.outline[task.learned])
     here = np.sort(np.concatenate(parts))  # given splits need not name all graphs
     plan = recipe.TrainingPlan.of(settings.graphs.choose(task.learned), settings.network)
     with recipe.encode(settings.graphs.choose(here), plan) as encoded:
@@ -193,7 +208,7 @@ def _run(settings: FoldSettings, task: FoldTask, restarts: Restarts, parts: Sequ
         every = [[own for each, _ in restarts for own in predictions_of(each, data, device)] for data in parts]
         alone = fmean(mean_of(by_target([each], tested)) for each in every[0])
         validation_score = mean_of(by_target(every[1], validation))
-        found = tested_scores(task, by_target(every[0], tested), settings.graphs)
+        found = tested_scores(by_target(every[0], tested))
         return FoldRun(**found, validation_score=validation_score, restart=0, seeds=seeds, alone=alone)
     chosen, best, sign = 0, None, -1 if metric in LOWER_IS_BETTER else 1
     for number in sound:
@@ -209,7 +224,7 @@ def _run(settings: FoldSettings, task: FoldTask, restarts: Restarts, parts: Sequ
     assert best is not None
     replica, history = restarts[chosen]
     is_one = len(replica.predictor.networks) == 1
-    found = tested_scores(task, by_target(predictions_of(replica, tested, device), tested), settings.graphs)
+    found = tested_scores(by_target(predictions_of(replica, tested, device), tested))
     found |= {"validation_score": sign * best.validation_score, "restart": chosen + 1, "epochs": len(history.epochs)}
     if is_one:
         return FoldRun(**found, seeds=seeds, best_epoch=best.epoch)
@@ -220,8 +235,8 @@ def _run(settings: FoldSettings, task: FoldTask, restarts: Restarts, parts: Sequ
 def cross_validate(
     graphs: Collection, model: Any, train: TrainConfig, *, protocol: Protocol | None = None, folds: int = 10,
     restarts: int = 1, stack: bool | None = None, jobs: int | None = None, ray: str | None = None, data: str = "",
-    out: Path | None = None, overwrite: bool = False, progress: Callable[[int], None] | None = None,
-    log: Callable[[str], None] | None = None,
+    out: Path | None = None, overwrite: bool = False, against: CrossValidation | None = None,
+    progress: Callable[[int], None] | None = None, log: Callable[[str], None] | None = None,
 ) -> CrossValidation:  # fmt: skip
     """Train and test on every fold; ``train.seed`` decides folds, validation parts and restarts.
 
@@ -233,7 +248,8 @@ def cross_validate(
     ``ray``: the address of a Ray cluster, or "local": every fold is a task with one CPU there, unstacked.
     Scores do not depend on these, but for rounding and dropout. Graphs in their store train only an Ego-CNN, unstacked.
     ``out``: write the record there. Folds are saved beside it as they finish, and the same call goes on from them;
-    those of other data or settings are refused unless ``overwrite`` gives them up. ``progress`` gets the number of
+    those of other data or settings are refused unless ``overwrite`` gives them up. ``against``: the record of
+    another model to be compared with, refused at once where its folds are others. ``progress`` gets the number of
     epochs that are over, ``log`` a line of text.
 
     >>> from egocnn.config import ModelConfig, TrainConfig
@@ -255,6 +271,7 @@ def cross_validate(
     if device.type == "cuda":
         torch.cuda.reset_peak_memory_stats(device)
     tasks = make_tasks(graphs.outline, protocol, train)
+    check_tasks(tasks, graphs.outline, metric, networks=train.networks)
     settings: dict[str, Any] = {"model": {}, "train": {"seed": train.seed, "validation": train.validation}}
     if isinstance(model, ModelConfig):
         settings = {"model": asdict(model), "train": asdict(train)}
@@ -263,6 +280,8 @@ def cross_validate(
         settings |= {} if metric in ("accuracy", "r2") else {"score": {"metric": metric}}
     stated = state(name_of(model), protocol.name, protocol.folds, protocol.runs, protocol.restarts, settings)
     split = digest_of_folds(tasks)
+    if against is not None:
+        check_paired((name_of(model), split, metric), against)
     partial = PartialRecord.open(out, fingerprint(graphs, split, stated), stated, overwrite=overwrite)
     if (finished := partial.finished()) is not None:
         return finished

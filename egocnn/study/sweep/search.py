@@ -26,10 +26,11 @@ from egocnn.study.cluster import connected, library_versions, name_machine, run_
 from egocnn.study.crossval import Protocol, cross_validate, read_record
 from egocnn.study.crossval.folds import FoldTask, derived, digest_of_folds, make_tasks, split_off_validation
 from egocnn.study.crossval.record import SECONDS, fingerprint, other_settings, read_plain
+from egocnn.study.crossval.scoring import check_tasks
 from egocnn.study.crossval.training import Execution, FoldSettings, ego_fold, ignore, stacked_folds
 from egocnn.study.sweep.grid import DIVERGED, Axis, GridPoint, PairScore, Sweep, changed, flags, in_words, ranked
 from egocnn.train.metrics import score_for
-from egocnn.train.recipe import read_if_small, stays_on_disk
+from egocnn.train.recipe import TrainingPlan, read_if_small, stays_on_disk
 from egocnn.train.validation import check_targets, with_known_target
 
 INNER = 2**20  # Any number that no restart has: the inner parts follow from other seeds than the trainings.
@@ -124,6 +125,13 @@ def sweep(
     check_targets(graphs.outline)
     tasks = inner_tasks(graphs.outline, protocol, train)
     metric = score_for(graphs.outline, protocol.metric)
+    check_tasks(tasks, graphs.outline, metric, networks=max(point.train.networks for point in points))
+    few = graphs.choose(tasks[0].learned[:2])
+    for point in points:  # a network that cannot be built is refused before others are trained
+        try:
+            TrainingPlan.of(few, replace(point.model, tie=point.model.tie is True)).build([0])
+        except ConfigError as error:
+            raise ConfigError(f"--over, {in_words(point.values)}: {error}") from None
     counts = {name: getattr(protocol, name) for name in ("folds", "runs", "restarts", "combine")}
     counts |= {} if metric in ("accuracy", "r2") else {"metric": metric}
     counts |= {"targets": list(graphs.outline.target_names)} if graphs.outline.targets else {}

@@ -75,7 +75,7 @@ def skip(config: ReadConfig, *, bad: int, valid: int) -> list[tuple[int, str, st
         fields.add(f"m.csv, row {bad + row + 1}", "", {})
     for row in range(bad):
         fields.skip(f"m.csv, row {row + 1}", row + 1, "x", DataError("bad"))
-    fields.conclude()
+    fields.conclude("rows")
     return fields.skipped
 
 
@@ -95,7 +95,12 @@ def test_more_bad_rows_or_one_where_that_is_strict_stop(config: ReadConfig, bad:
         skip(config, bad=bad, valid=valid)
 
 
+def test_where_all_rows_are_left_out_the_first_reason_is_said() -> None:
+    with pytest.raises(DataError, match=r"^m\.csv: no rows in it; the first is m\.csv, row 1: bad$"):
+        skip(ReadConfig(skip_invalid=True), bad=2, valid=0)
+
+
 def test_however_many_bad_rows_are_left_out_where_that_is_asked_for() -> None:
-    assert len(skip(ReadConfig(skip_invalid=True), bad=12, valid=0)) == 12
+    assert len(skip(ReadConfig(skip_invalid=True), bad=12, valid=1)) == 12
     with pytest.raises(ConfigError, match="exclude each other"):
         ReadConfig(skip_invalid=True, strict=True)

@@ -88,6 +88,7 @@ class Stubborn:
         (triangle(edge_index="ab"), "edge_index must be an array of numbers, got 'ab'"),
         (triangle(edge_index=np.array([[0.0], [1.0]])), "edge_index must be whole numbers, got float64"),
         (triangle(edge_index=np.array([[0], [-1]]), num_nodes=2), "edge 0, -1 leaves the graph; its nodes are 0 to 1"),
+        (triangle(num_nodes=3.7), "num_nodes must be a whole number, got 3.7"),
         (triangle(num_nodes=2), "edge 1, 2 leaves the graph; its nodes are 0 to 1"),
         (triangle(edge_index=np.array([[2**64 - 1], [0]], np.uint64)), "edge_index names node 18446744073709551615"),
         (triangle(edge_index=np.array([[2**40], [0]])), "1099511627777 nodes; a graph may have 10000000"),

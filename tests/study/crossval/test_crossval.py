@@ -20,7 +20,7 @@ from egocnn.encode.batch import EncodedGraphs
 from egocnn.encode.encoder import Encoder, TargetScale
 from egocnn.errors import ConfigError, DataError
 from egocnn.study.crossval import CrossValidation, Protocol, cross_validate, scoring, training
-from egocnn.study.crossval.folds import Combine, FoldTask, fold_numbers, make_tasks
+from egocnn.study.crossval.folds import Combine, FoldTask, Split, fold_numbers, make_tasks
 from egocnn.train.metrics import test_scores as scores_of
 from egocnn.train.recipe import Replica, learn
 from tests.support.commands import SHORT, Run, check_refused, printed
@@ -360,7 +360,30 @@ def test_a_target_is_scored_where_it_is_known_and_refused_where_that_is_nowhere(
     said = torch.tensor([[0.9, 0.1, 1.5], [0.2, 0.8, 9.0], [0.5, 0.5, -1.0], [0.7, 0.3, 9.0]])
     found = scoring.scores_by_target([said], data, metric="accuracy_and_r2", encoder=encoder)
     assert found == {"kind": pytest.approx(2 / 3), "size": pytest.approx(1 - 0.25 / 2)}
+
+
+def test_what_cannot_be_trained_on_scored_or_compared_is_refused_before_anything_is_trained(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    graphs, nan = alcohols(), float("nan")
+    other = cross_validate(graphs, MODEL, replace(TRAIN, epochs=1), folds=3)
+    monkeypatch.setattr(training, "_finish_folds", None)
     target = np.stack([np.where(np.arange(len(graphs)) < 5, sure(graphs.target), nan), graphs.node_counts], axis=1)
-    graphs = graphs.replace(target=target, class_names=(), targets=(("kind", graphs.class_names), ("size", ())))
-    with pytest.raises(DataError, match="target kind is known of none of the 4 graphs that fold"):
-        cross_validate(graphs, MODEL, TRAIN, folds=8)
+    several = graphs.replace(target=target, class_names=(), targets=(("kind", graphs.class_names), ("size", ())))
+    one, two = (np.flatnonzero(sure(graphs.target) == number) for number in (0, 1))
+    mixed = np.concatenate([one[:5], two[:5]])
+
+    def given(*splits: Split) -> dict[str, Any]:
+        return {"protocol": Protocol(name="fair", folds=2, splits=splits, metric="roc_auc")}
+
+    fine, alike = Split(mixed, one[5:7], np.concatenate([one[7:9], two[7:9]])), Split(mixed, one[5:7], two[7:9])
+    of_one_class = Split(one[:5], one[5:7], np.concatenate([one[7:9], two[7:9]]))
+    for given_graphs, asked, line in (
+        (several, {"folds": 8}, "target kind is known of none of the 4 graphs that fold"),
+        (graphs, given(fine, alike), "ROC AUC says nothing of the 2 graphs that fold 2 tests, as all are alike"),
+        (graphs, given(fine, of_one_class), "there is nothing to tell apart"),
+        (graphs, {"folds": 2, "against": other}, "are not tested on the same folds"),
+        (graphs, {"protocol": Protocol(folds=3, metric="mcc"), "against": other}, "by the same score"),
+    ):
+        with pytest.raises(DataError, match=line):
+            cross_validate(given_graphs, MODEL, TRAIN, **asked)

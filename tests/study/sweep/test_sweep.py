@@ -327,3 +327,12 @@ def test_the_advice_names_how_the_data_are_read_and_runs_when_pasted(
     assert run(*pasted, "--quiet")[0] == 0
     again = json.loads((tmp_path / "it" / "sweep.json").read_text())["command"]
     assert run(*shlex.split(again)[1:], "--quiet")[0] == 0
+
+
+def test_a_setting_with_which_no_network_can_be_built_is_refused_before_others_are_trained(
+    run: Run, tmp_path: Path
+) -> None:
+    line = "--over, embedding attributes: embedding 'attributes' needs graphs whose nodes have attributes"
+    words = ["--over", "embedding=patchy-san,attributes", "--folds", 2, *SHORT, "-o", tmp_path / "sweep"]
+    check_refused(run, line, "sweep", ALCOHOLS, *words)
+    assert not (tmp_path / "sweep").exists()
