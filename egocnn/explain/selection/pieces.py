@@ -1,18 +1,25 @@
-"""Pieces of a part that stand close together are one to the eye: nodes of a graph -> the same with what lies between.
+"""A part as the eye takes it: what lies between near pieces joins them, what hangs on and says little is taken off.
 
 All nodes on the shortest ways between two pieces join, so that no choice between equal ways has to be made: two pieces
-on opposite sides of a ring become the whole ring."""
+on opposite sides of a ring become the whole ring. Nodes that contribute little leave together with those that
+contribute alike, and only where what is left hangs together as it did before."""
 
 from itertools import combinations
 
 import numpy as np
 
-from egocnn.data.arrays import Ints
+from egocnn.data.arrays import Floats, Ints
 from egocnn.data.graphs import Graphs
 
 BETWEEN = 2
 """Nodes that may lie between two pieces that are joined: as few as make nine structures in ten connected on the
 choosing half of the truths (``results/truths_choices.json``)."""
+
+LITTLE = 0.25
+"""Share of the largest contribution in a part below which a node only stays to hold it together; chosen on the choosing
+half of the truths (``results/truths_choices.json``)."""
+MOST_TAKEN_OFF = 300  # Nodes that may contribute little: of more, no person looks at each.
+ALIKE = 1e-9  # Relative difference up to which two contributions are the same.
 
 
 def joined(graphs: Graphs, part: Ints) -> Ints:
@@ -24,6 +31,26 @@ def joined(graphs: Graphs, part: Ints) -> Ints:
         least = min((there[node] for node in piece if node in there), default=0)
         found |= {node for node in here.keys() & there.keys() if here[node] + there[node] == least}
     return np.array(sorted(found), np.int64)
+
+
+def pared(graphs: Graphs, score: Floats, part: Ints) -> Ints:
+    """Nodes of one graph, ascending, without those of little contribution (N) that hold nothing together"""
+    left, pieces = set(part.tolist()), len(_pieces(graphs, set(part.tolist())))
+    little = part[score[part] < LITTLE * score[part].max()]
+    little = little[np.argsort(score[little], kind="stable")]
+    differs = np.diff(score[little]) > ALIKE * np.abs(score[little][1:])
+    waiting = np.split(little, np.flatnonzero(differs) + 1) if len(little) <= MOST_TAKEN_OFF else []
+    while waiting:  # what held a node that has left may leave after it
+        tried, waiting = waiting, []
+        for alike in tried:
+            rest = left.difference(alike.tolist())
+            if len(_pieces(graphs, set(rest))) <= pieces:
+                left = rest
+            else:
+                waiting.append(alike)
+        if len(waiting) == len(tried):
+            break
+    return np.array(sorted(left), np.int64)
 
 
 def _pieces(graphs: Graphs, left: set[int]) -> list[list[int]]:
