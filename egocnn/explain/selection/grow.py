@@ -7,8 +7,8 @@ the base, what lowers it is the evidence. Nodes that contribute alike, symmetric
 groups make two parts.
 
 Where no part in one piece is found, up to three pieces are grown: two groups that are both needed may stand far apart.
-Pieces that turn out to be near each other are joined where that is still enough, and what contributes little leaves
-the part again where it holds nothing together (:mod:`egocnn.explain.selection.pieces`).
+Pieces that turn out to be near each other are joined where that is still enough
+(:mod:`egocnn.explain.selection.pieces`, which also takes off again what contributes little).
 Where no part of moderate size holds the evidence, the part is what has grown up to a third of the nodes, if most of the
 contributions stand there; else it is empty, as it is where the evidence is too weak to speak of: the class stands for
 the lack of something, or for the graph as a whole, and no part of it is more critical than the rest.
@@ -27,7 +27,7 @@ import numpy as np
 from egocnn.config import ExplainConfig
 from egocnn.data.arrays import Bools, Floats, Ints
 from egocnn.data.graphs import Graphs
-from egocnn.explain.selection.pieces import ALIKE, joined, pared
+from egocnn.explain.selection.pieces import ALIKE, joined
 
 LEAST_ODDS = float(np.log(2))  # Evidence for a class that does not even double its odds points nowhere.
 LEAST_CHANGE = 0.25  # The same for a value, in standard deviations of the targets: it is near that of the empty graph.
@@ -91,7 +91,7 @@ def grow(graphs: Graphs, contribution: Floats, evidence: Evidence, config: Expla
         is_open[list(found)] = False
     chosen = np.zeros(graphs.n_nodes, bool)
     for part in _joined(graphs, evidence, config, list(_critical(graphs, score, evidence, found))):
-        chosen[pared(graphs, score, part)] = True
+        chosen[part] = True
     return chosen
 
 

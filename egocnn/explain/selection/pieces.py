@@ -4,11 +4,11 @@ All nodes on the shortest ways between two pieces join, so that no choice betwee
 on opposite sides of a ring become the whole ring. Nodes that contribute little leave together with those that
 contribute alike, and only where what is left hangs together as it did before."""
 
-from itertools import combinations
+from itertools import combinations, pairwise
 
 import numpy as np
 
-from egocnn.data.arrays import Floats, Ints
+from egocnn.data.arrays import Bools, Floats, Ints
 from egocnn.data.graphs import Graphs
 
 BETWEEN = 2
@@ -33,24 +33,33 @@ def joined(graphs: Graphs, part: Ints) -> Ints:
     return np.array(sorted(found), np.int64)
 
 
-def pared(graphs: Graphs, score: Floats, part: Ints) -> Ints:
-    """Nodes of one graph, ascending, without those of little contribution (N) that hold nothing together"""
-    left, pieces = set(part.tolist()), len(_pieces(graphs, set(part.tolist())))
-    little = part[score[part] < LITTLE * score[part].max()]
-    little = little[np.argsort(score[little], kind="stable")]
+def pared(graphs: Graphs, score: Floats, chosen: Bools) -> Bools:
+    """The chosen nodes (N) without those of little contribution (N) that hold nothing together"""
+    kept = chosen.copy()
+    for first, last in pairwise(graphs.node_ptr.tolist()):
+        part = first + np.flatnonzero(chosen[first:last])
+        little = part[score[part] < LITTLE * score[part].max(initial=0.0)]
+        if 0 < len(little) <= MOST_TAKEN_OFF:
+            kept[part] = False
+            kept[list(_without(graphs, score, set(part.tolist()), little))] = True
+    return kept
+
+
+def _without(graphs: Graphs, score: Floats, left: set[int], little: Ints) -> set[int]:
+    """What is left of a part when nodes of little contribution leave it: all of them where the others hang together,
+    else the least first, those alike together"""
+    pieces, little = len(_pieces(graphs, set(left))), little[np.argsort(score[little], kind="stable")]
     differs = np.diff(score[little]) > ALIKE * np.abs(score[little][1:])
-    waiting = np.split(little, np.flatnonzero(differs) + 1) if len(little) <= MOST_TAKEN_OFF else []
-    while waiting:  # what held a node that has left may leave after it
-        tried, waiting = waiting, []
+    waiting, tried = [little, *np.split(little, np.flatnonzero(differs) + 1)], list[Ints]()
+    while len(waiting) != len(tried):  # what held a node that has left may leave after it
+        waiting, tried = [], waiting
         for alike in tried:
             rest = left.difference(alike.tolist())
             if len(_pieces(graphs, set(rest))) <= pieces:
                 left = rest
             else:
                 waiting.append(alike)
-        if len(waiting) == len(tried):
-            break
-    return np.array(sorted(left), np.int64)
+    return left
 
 
 def _pieces(graphs: Graphs, left: set[int]) -> list[list[int]]:
