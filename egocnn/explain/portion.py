@@ -18,6 +18,7 @@ from egocnn.errors import DataError
 from egocnn.explain.additive import Views, contributions, handed_to_edges, integrated_gradients
 from egocnn.explain.question import Question
 from egocnn.explain.selection.grow import CONCENTRATED, Evidence, grow, parts_of
+from egocnn.explain.selection.pieces import pared
 from egocnn.explain.selection.select import importance_at_least, select_nodes
 from egocnn.explain.structure import CriticalStructure, Fidelity, Trace
 from egocnn.model import Model
@@ -109,9 +110,9 @@ class Portion:
             return select_nodes(self.graphs, self.nodes, config, self._keeps_prediction)
         unit = None if self.model.class_names else float(self.model.encoder.target_scale)
         evidence = Evidence(self.output, self.base, unit, self.answers)
+        score = self.nodes * evidence.direction[self.graphs.graph_of]
         if not self.is_huge:
-            return grow(self.graphs, self.nodes, evidence, config)
-        score = self.nodes * evidence.direction
+            return pared(self.graphs, score, grow(self.graphs, self.nodes, evidence, config))
         chosen = importance_at_least(self.graphs, score, config.threshold) & bool(evidence.is_there)
         is_most = score[chosen].sum() >= CONCENTRATED * np.maximum(score, 0).sum()
         return chosen & bool(is_most and chosen.sum() <= MOST_OF_HUGE)

@@ -8,7 +8,7 @@ groups make two parts.
 
 Where no part in one piece is found, up to three pieces are grown: two groups that are both needed may stand far apart.
 Pieces that turn out to be near each other are joined where that is still enough
-(:mod:`egocnn.explain.selection.pieces`).
+(:mod:`egocnn.explain.selection.pieces`, which also takes off again what contributes little).
 Where no part of moderate size holds the evidence, the part is what has grown up to a third of the nodes, if most of the
 contributions stand there; else it is empty, as it is where the evidence is too weak to speak of: the class stands for
 the lack of something, or for the graph as a whole, and no part of it is more critical than the rest.
@@ -27,7 +27,7 @@ import numpy as np
 from egocnn.config import ExplainConfig
 from egocnn.data.arrays import Bools, Floats, Ints
 from egocnn.data.graphs import Graphs
-from egocnn.explain.selection.pieces import joined
+from egocnn.explain.selection.pieces import ALIKE, joined
 
 LEAST_ODDS = float(np.log(2))  # Evidence for a class that does not even double its odds points nowhere.
 LEAST_CHANGE = 0.25  # The same for a value, in standard deviations of the targets: it is near that of the empty graph.
@@ -47,7 +47,6 @@ of BBBP, as what empties most of the structures that should be empty for few oth
 FAR, MOST_PARTS = 3.0, 3
 """Of several pieces, up to three, a node begins another one if it contributes more than three times as much as any that
 is next to those before."""
-ALIKE = 1e-9  # Relative difference up to which two contributions are the same.
 TRIED = [*range(4)]  # The steps after which a part is tried: the first of all, then sizes that grow by three tenths.
 while TRIED[-1] < 1 << 40:
     TRIED.append(int((TRIED[-1] + 1) * 1.3))

@@ -1,10 +1,11 @@
-"""What two choices of the explanations cost and give: models of the choosing half -> scores of each way, as JSON.
+"""What three choices of the explanations cost and give: models of the choosing half -> scores of each way, as JSON.
 
     python -m lab truths choices --tasks FOLDER --device cuda --jobs 13
 
 Every choosing task trains one model of three networks (one that is in the work folder already is taken from there).
 Its test graphs are then explained with all networks asked at every point of the integrated gradients and with the
-points divided among them, and with none to three nodes between pieces of a structure that are joined. The constants of
+points divided among them, with none to three nodes between pieces of a structure that are joined, and with several
+shares of the largest contribution below which a node is taken off a structure. The constants of
 :mod:`egocnn.explain.selection.pieces` and the use of ``divided`` in :mod:`egocnn.explain.portion` come from here.
 """
 
@@ -15,15 +16,16 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from statistics import fmean
+from statistics import fmean, median
 from typing import Any
 from unittest.mock import patch
 
 import torch
 
-from egocnn.config import PRESETS, Device, TrainConfig
+from egocnn.config import PRESETS, Device, ExplainConfig, TrainConfig
 from egocnn.explain.additive import integrated_gradients
-from egocnn.explain.selection.pieces import BETWEEN
+from egocnn.explain.explain import explain
+from egocnn.explain.selection.pieces import BETWEEN, LITTLE
 from egocnn.files import write_json
 from egocnn.model import Model
 from egocnn.train.recipe import learn
@@ -35,7 +37,9 @@ from lab.truths.suite.scoring.measures import Scores, prediction_scores, ranking
 from lab.truths.suite.scoring.part import ExplainedPart
 
 WORK = Path("runs/truths_choices")
-WAYS = [(divided, between) for divided in (False, True) for between in (0, 1, 2, 3) if divided or between == BETWEEN]
+PRESENT: dict[str, Any] = {"divided": True, "between": BETWEEN, "little": LITTLE}
+OTHERS = [("divided", False), *(("between", n) for n in (0, 1, 3)), *(("little", share) for share in (0.0, 0.15, 0.4))]
+WAYS = [PRESENT, *(PRESENT | {choice: other} for choice, other in OTHERS)]
 
 
 def score_choices(
@@ -54,8 +58,8 @@ def score_choices(
 
     with parallel_config(backend="loky", inner_max_num_threads=1):
         rows = [row for found in Parallel(n_jobs=jobs, pre_dispatch=jobs)(trained()) for row in found]
-    ways = [_mean([row for row in rows if (row["divided"], row["between"]) == way], *way) for way in WAYS]
-    title = "Points divided among the networks, and pieces joined, on the choosing half of the truths"
+    ways = [_mean([row for row in rows if row.items() >= way.items()], way) for way in WAYS]
+    title = "Points divided among networks, pieces joined, little taken off, on the choosing half of the truths"
     record = {"title": title, "tasks": names, "networks": TrainConfig().networks, "ways": ways, "rows": rows}
     write_json(out, {**record, "command": command, **circumstances(device=device)})
 
@@ -75,35 +79,37 @@ def _scores(tasks: Path, name: str, folder: Path) -> list[dict[str, Any]]:
     graphs, truths = load(tasks, name)
     part, model = ExplainedPart.of(graphs, truths, "test"), Networks(Model.load(folder))
     predicted, rows = prediction_scores(model.predictions(part.graphs), part), []
-    for divided, between in WAYS:
-        with _way(divided, between):
+    for way in WAYS:
+        with _way(**way):
             started = time.process_time()
-            found = model.explain(part.graphs, part.classes)
+            found = explain(model.model, part.graphs, ExplainConfig(), classes=part.classes, device="cpu")
             milliseconds = (time.process_time() - started) / len(part) * 1000
         scores: Scores = {**predicted, **ranking_scores(found, part), **structure_scores(found, part)}
-        about = {"task": name, "divided": divided, "between": between}
-        rows.append({**about, **scores, "processor_milliseconds": milliseconds})
+        kept = [one.fidelity.evidence_kept for one in found if one.fidelity and len(one.critical_nodes)]
+        scores["evidence_kept"] = median([share for share in kept if share is not None] or [0.0])
+        rows.append({"task": name, **way, **scores, "processor_milliseconds": milliseconds})
     return rows
 
 
 @contextmanager
-def _way(divided: bool, between: int) -> Iterator[None]:
+def _way(*, divided: bool, between: int, little: float) -> Iterator[None]:
     def gradients(question: Any, steps: int, **_: bool) -> torch.Tensor:
         return integrated_gradients(question, steps, divided=divided)
 
     with (
         patch("egocnn.explain.portion.integrated_gradients", gradients),
         patch("egocnn.explain.selection.pieces.BETWEEN", between),
+        patch("egocnn.explain.selection.pieces.LITTLE", little),
     ):
         yield
 
 
-def _mean(rows: list[dict[str, Any]], divided: bool, between: int) -> dict[str, Any]:
+def _mean(rows: list[dict[str, Any]], way: dict[str, Any]) -> dict[str, Any]:
     """Of classifications and regressions apart: their structures are scored by different measures."""
-    found: dict[str, Any] = {"divided": divided, "between": between}
+    found = dict(way)
     for kind, score in (("classes", "accuracy"), ("values", "r2")):
         own = [row for row in rows if row.get(score) is not None]
         scores = {name: [row[name] for row in own if row[name] is not None] for name in (own[0] if own else {})}
-        numbers = {name: values for name, values in scores.items() if name not in ("task", *found)}
+        numbers = {name: values for name, values in scores.items() if name not in ("task", *way)}
         found[kind] = {name: round(fmean(values), 4) for name, values in numbers.items() if values}
     return found

@@ -157,7 +157,7 @@ def test_choices_are_scored_on_the_choosing_half_every_way_of_a_task_with_one_mo
     choices.score_choices(folder, written, work=work, device="cpu", jobs=1, command="chosen", say=lambda _: None)
     record = json.loads(written.read_text())
     assert record["tasks"] == ["triangle-on-grid"] == [place.name for place in work.iterdir()]
-    assert [(row["divided"], row["between"]) for row in record["rows"]] == choices.WAYS
+    assert [{choice: row[choice] for choice in choices.PRESENT} for row in record["rows"]] == choices.WAYS
     assert len({row["accuracy"] for row in record["rows"]}) == 1
     for way, row in zip(record["ways"], record["rows"], strict=True):
         assert way["classes"]["node_auc"] == pytest.approx(row["node_auc"], abs=1e-4)
