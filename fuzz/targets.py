@@ -24,8 +24,9 @@ from egocnn.data.rows import RowFile
 from egocnn.data.store import Store, write_store
 from egocnn.errors import EgoCNNError
 from egocnn.explain.structure import read_structures
-from egocnn.show.streaming import prediction_rows, usual_settings
+from egocnn.show.streaming import usual_settings
 from egocnn.study.crossval.record import PartialRecord, read_record
+from egocnn.train.predictions import prediction_rows
 from egocnn.train.run import finished_metrics
 from fuzz import parts, requests, seals, seeds, words
 from fuzz.guard import Limits, ViolationError, check_refusal, watched
