@@ -180,7 +180,8 @@ class ExplainConfig:
     """Critical nodes: the smallest connected part that holds the evidence, or all above a threshold, the first few, or
     the fewest that keep the prediction."""
     evidence: float = 0.85
-    """With select=connected: share of the evidence, output less base, that the part must keep alone."""
+    """With select=connected: share of the evidence, output less base, that the part must keep alone before what
+    contributes little is taken off it."""
     largest: float = 0.5
     """With select=connected: share of the nodes that a part may have; where it takes more, nothing stands out."""
     threshold: float = 0.25  #: With select=threshold: share of the largest importance that a critical node must reach.
