@@ -21,8 +21,7 @@ from typing import Any
 from egocnn.data.schema import rule
 from egocnn.data.sources.text import reason, short
 from egocnn.data.sources.tu.archive import Archive
-from egocnn.data.sources.tu.number_lines import whole_lines
-from egocnn.data.sources.tu.reader import TABLES
+from egocnn.data.sources.tu.reader import TABLES, whole_lines
 from egocnn.errors import DataError
 from egocnn.files import digest_of_file, replacing, write_text
 
