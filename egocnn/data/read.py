@@ -230,7 +230,9 @@ def _from_graphs(graphs: Sequence[Graph], config: ReadConfig) -> Graphs:
     for i, graph in enumerate(graphs):
         fields.add(f"graph {i}", graph.name, {"target": graph.target}, graph.smiles)
         own: dict[str, Any] = {name: getattr(graph, name) for name in ("n_nodes", "edges", "edge_weight", "node_attr")}
-        own |= {name: _known(getattr(graph, name)) for name in ("node_label", "edge_label", "node_truth", "edge_truth")}
+        for name in ("node_label", "edge_label", "node_truth", "edge_truth"):
+            values = getattr(graph, name)
+            own[name] = None if values is None else [None if str(value) == "?" else value for value in values]
         records.append(GraphRecord(place=f"graph {i}", **own))
     return collect(records, fields)
 
@@ -254,10 +256,6 @@ def _items(source: Any) -> list[Any]:
 
 def _is_networkx(value: Any) -> bool:
     return all(hasattr(value, name) for name in ("nodes", "edges", "graph", "is_multigraph"))
-
-
-def _known(values: Iterable[Any] | None) -> list[Any] | None:
-    return None if values is None else [None if str(value) == "?" else value for value in values]
 
 
 KINDS: dict[str, tuple[Callable[[Any], bool], Callable[[Sequence[Any], ReadConfig], Graphs]]] = {

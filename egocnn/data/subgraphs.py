@@ -10,20 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from egocnn.data.arrays import Bools, Floats, Ints, pointers, ranges
-from egocnn.data.schema import (
-    EDGE_COLUMNS,
-    GRAPH_COLUMNS,
-    NAME_LISTS,
-    NODE_COLUMNS,
-    Graph,
-    Names,
-    checked,
-    rule,
-    take_columns,
-)
+from egocnn.data.schema import EDGE_COLUMNS, GRAPH_COLUMNS, NAME_LISTS, NODE_COLUMNS, Graph, checked, take_columns
+from egocnn.errors import rule
 
 if TYPE_CHECKING:
     from egocnn.data.graphs import Graphs
+    from egocnn.data.schema import Names
 
 
 def single(graphs: Graphs, g: int) -> Graph:
@@ -101,9 +93,7 @@ def join(collections: Sequence[Graphs]) -> Graphs:
 
     def column(name: str) -> NDArray[Any] | None:
         values = [getattr(c, name) for c in parts]
-        if all(v is None for v in values):
-            return None
-        if name == "node_names" and any(v is None for v in values):
+        if (any if name == "node_names" else all)(v is None for v in values):
             return None
         rule(not any(v is None for v in values), f"some of these collections have {name} and some do not")
         widths = [v.shape[1] for v in values] if name == "node_attr" else [0]
