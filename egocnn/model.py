@@ -301,6 +301,11 @@ def sealed(plain: Mapping[str, Any], model: str) -> dict[str, Any]:
     return {**bare, DIGESTS: {"config.json": digest_of_plain(bare), MODEL: model}}
 
 
+def model_digest(folder: Path) -> str:
+    """Of a run folder: changes with the weights and with all that goes before and after them."""
+    return digest_of_plain({name: digest_of_file(folder / name) for name in ("config.json", MODEL)})
+
+
 def check_model(folder: Path, plain: Mapping[str, Any]) -> None:
     """Refuse a model file that is not, bit for bit, the one that config.json was written with."""
     if DIGESTS in plain and digest_of_file(folder / MODEL) != plain[DIGESTS][MODEL]:

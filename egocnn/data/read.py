@@ -299,15 +299,14 @@ def stream_source(path: Path, config: ReadConfig) -> Source | None:
 def _portions(records: Iterator[GraphRecord], where: str, labels: dict[str, dict[str, None]]) -> Iterator[Graphs]:
     """Put the records together, a portion at a time; the names of their labels are added to ``labels``."""
     some: list[GraphRecord] = []
-    size, is_empty = 0, True
+    size = 0
     for record in chain(records, [None]):
         if some and (record is None or size >= AT_ONCE):
             graphs = assemble(some, where, names=[record.place for record in some])
             for kind, names in labels.items():
                 names.update(dict.fromkeys(getattr(graphs, kind)))
             yield graphs
-            some, size, is_empty = [], 0, False
+            some, size = [], 0
         if record is not None:
             some.append(record)
             size += record.n_nodes + len(record.edges)
-    rule(not is_empty, f"{where}: no graphs in it")

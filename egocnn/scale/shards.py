@@ -26,17 +26,8 @@ from egocnn.data.sources.text import arrow, listed, reading, short, suffix_of
 from egocnn.data.store import is_store
 from egocnn.encode.familiar import check_familiar
 from egocnn.errors import ConfigError, DataError, rule
-from egocnn.files import (
-    check_is_no_file,
-    digest_of_file,
-    digest_of_plain,
-    exists,
-    finite_json,
-    isdir,
-    regular,
-    write_json,
-)
-from egocnn.model import MODEL, Model
+from egocnn.files import check_is_no_file, digest_of_plain, exists, finite_json, isdir, regular, write_json
+from egocnn.model import Model
 from egocnn.nn.device import choose_device
 from egocnn.show.streaming import Echo, explain_portions, explanation_row
 from egocnn.show.tables import Kinds, arrow_table, column_kinds, table_writer
@@ -106,11 +97,6 @@ def find_shards(data: str) -> list[Path] | None:
     shards = sorted(regular(file) for file in found if suffix_of(file) in ROW_SUFFIXES and not file.is_dir())
     rule(shards or not is_pattern or suffix_of(path) not in ROW_SUFFIXES, f"{data}: no file matches")
     return shards or None
-
-
-def model_digest(folder: Path) -> str:
-    """Of a run folder: changes with the weights and with all that goes before and after them."""
-    return digest_of_plain({name: digest_of_file(folder / name) for name in ("config.json", MODEL)})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

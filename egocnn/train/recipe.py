@@ -26,11 +26,10 @@ from torch import Tensor, nn
 
 from egocnn.config import ModelConfig, TrainConfig
 from egocnn.data.arrays import Ints
-from egocnn.data.collection import Collection
+from egocnn.data.collection import Collection, keep_nodes, surroundings
 from egocnn.data.graphs import Graphs
 from egocnn.data.scalefree import Counts, Judgement, judge_counts
 from egocnn.data.schema import PARTS
-from egocnn.data.subgraphs import keep_nodes, surroundings
 from egocnn.encode.batch import CachedGraphs, EncodedCache, EncodedGraphs, Worker
 from egocnn.encode.blocks import HUGE
 from egocnn.encode.degrees import describe_by_degree

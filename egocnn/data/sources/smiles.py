@@ -258,8 +258,7 @@ def parse_smiles(text: object) -> Any:
     shown = f"SMILES {short(text)}"
     rule(len(text) <= MOST_CHARACTERS, f"{shown} has {len(text)} characters; {MOST_CHARACTERS} are read at most")
     # RDKit reads no further than a line end, and takes what stands before it for the molecule
-    is_known = text.isascii() and text.isprintable()
-    rule(is_known, f"{shown} does not parse (a character that SMILES does not know)")
+    rule(text.isascii() and text.isprintable(), f"{shown} does not parse (a character that SMILES does not know)")
     return _parsed(lambda sanitize: chem.MolFromSmiles(text, _parser(sanitize)), shown, "SMILES")
 
 

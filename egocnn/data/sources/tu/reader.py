@@ -103,12 +103,10 @@ def _find_set(files: Files) -> _Set:
 def _read_set(tables: _Set, config: ReadConfig) -> Graphs:
     counts = _read_node_counts(tables)
     node_ptr = pointers(counts)
-    node_label, node_label_names = _read_labels(tables, "node_labels", int(node_ptr[-1]), "nodes")
-    target, class_names = _read_target(tables, len(counts), config)
-    columns: dict[str, Any] = {"node_label": node_label, "node_label_names": node_label_names}
-    columns |= {"target": target, "class_names": class_names}
+    columns: dict[str, Any] = {"names": tuple(f"{tables.name} {graph}" for graph in range(1, len(counts) + 1))}
+    columns["node_label"], columns["node_label_names"] = _read_labels(tables, "node_labels", int(node_ptr[-1]), "nodes")
+    columns["target"], columns["class_names"] = _read_target(tables, len(counts), config)
     columns["node_attr"] = _read_node_attributes(tables, int(node_ptr[-1]))
-    columns["names"] = tuple(f"{tables.name} {graph}" for graph in range(1, len(counts) + 1))
     if not tables.has("edge_labels"):
         try:
             indptr, indices = _adjacency_by_graph(_edge_blocks(tables, counts), counts)
