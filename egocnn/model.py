@@ -213,11 +213,8 @@ class Model:
     def save(self, folder: str | Path) -> None:
         """Write ``config.json`` and ``model.safetensors`` of a run folder."""
         check_is_no_file(folder := Path(folder), RunError)
-        arrays = {
-            f"networks.{r}.{name}": value.cpu().numpy()
-            for r, network in enumerate(self.networks)
-            for name, value in network.state_dict().items()
-        }
+        several = ((f"networks.{r}", network.state_dict()) for r, network in enumerate(self.networks))
+        arrays = {f"{own}.{name}": value.cpu().numpy() for own, state in several for name, value in state.items()}
         arrays |= {f"encoder.{name}": value for name, value in self.encoder.arrays().items()}
         with replacing(folder / "config.json") as config, replacing(folder / MODEL) as model:
             model.write_bytes(save({name: np.array(value, order="C") for name, value in arrays.items()}))

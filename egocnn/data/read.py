@@ -4,11 +4,11 @@ import errno
 import inspect
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain
 from os.path import expanduser
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -267,13 +267,11 @@ KINDS: dict[str, tuple[Callable[[Any], bool], Callable[[Sequence[Any], ReadConfi
 }
 """Kind of object -> how to tell it, and its reader."""
 
-
 AT_ONCE = 1 << 18
 """Nodes and edges of a portion, unless one graph has more: as Python objects they take hundreds of bytes each."""
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(NamedTuple):
     """A source that is read in portions: its graphs, and what :func:`write_store` takes as ``facts``."""
 
     portions: Iterable[Graphs]

@@ -118,17 +118,15 @@ class Encoder:
         table = self.ranking.neighbours(graphs, max(config.k, config.slots - 1), order=order)
         patches = find_patches(graphs, table, self.shape(config), words)
         label = np.full(graphs.n_nodes, -1, np.int32) if graphs.node_label is None else graphs.node_label
-        return EncodedGraphs(
-            node_ptr=torch.from_numpy(graphs.node_ptr.astype(np.int64)),
-            bag_ptr=torch.from_numpy(patches.ptr),
-            bag_rows=torch.from_numpy(patches.rows),
-            bag_weight=None if patches.weight is None else torch.from_numpy(patches.weight),
-            node_label=torch.from_numpy(label.astype(np.int32)),
-            attributes=torch.from_numpy(self.standardised(graphs)),
-            steps=torch.from_numpy(_to_steps(table)),  # last: in place
-            place=torch.from_numpy(order.within(graphs)),
-            target=self.targets(graphs),
-        )
+        arrays: dict[str, Any] = {"node_ptr": graphs.node_ptr.astype(np.int64), "node_label": label.astype(np.int32)}
+        arrays |= {"bag_ptr": patches.ptr, "bag_rows": patches.rows, "bag_weight": patches.weight}
+        arrays |= {"attributes": self.standardised(graphs), "place": order.within(graphs), "steps": table}
+        # differences of ids, 0 where absent; in place, as the table of a large collection takes gigabytes
+        absent = table < 0
+        table -= np.arange(len(table), dtype=table.dtype)[:, None]
+        table[absent] = 0
+        tensors: dict[str, Any] = {name: None if a is None else torch.from_numpy(a) for name, a in arrays.items()}
+        return EncodedGraphs(**tensors, target=self.targets(graphs))
 
     def to_value(self, standardised: Tensor) -> Tensor:
         """A regressor's output in the unit of the target."""
@@ -238,14 +236,6 @@ def _scale(deviation: Any, mean: Any) -> Any:
 def varies(deviation: Any, mean: Any) -> Any:
     """Whether a column of numbers does so by more than rounding."""
     return deviation > 1e-12 * np.abs(mean)
-
-
-def _to_steps(table: Ints) -> Ints:
-    """Ids -> differences of ids, 0 where absent; in place, as the table of a large collection takes gigabytes."""
-    absent = table < 0
-    table -= np.arange(len(table), dtype=table.dtype)[:, None]
-    table[absent] = 0
-    return table
 
 
 class Survey:

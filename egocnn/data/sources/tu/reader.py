@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -264,8 +264,7 @@ def _pick_column(tables: _Set, table: str, n_graphs: int, config: ReadConfig) ->
     return values[:, columns.index(wanted)]
 
 
-@dataclass(frozen=True, slots=True)
-class _Kind:
+class _Kind(NamedTuple):
     noun: str
     dtype: type[np.generic]
     pattern: re.Pattern[bytes]
