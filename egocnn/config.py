@@ -238,7 +238,6 @@ def split_names(text: str | None) -> list[str]:
 PresetName = Literal["default", "paper"]
 PRESET_NAMES: tuple[PresetName, ...] = get_args(PresetName)
 
-
 PLAIN: dict[str, Any] = {
     **dict.fromkeys(("jump", "count_inputs", "head_norm", "pool_norm", "degrees"), False),
     **dict.fromkeys(("pool_limit", "pool_dropout"), 0.0),

@@ -213,11 +213,8 @@ class Model:
     def save(self, folder: str | Path) -> None:
         """Write ``config.json`` and ``model.safetensors`` of a run folder."""
         check_is_no_file(folder := Path(folder), RunError)
-        arrays = {
-            f"networks.{r}.{name}": value.cpu().numpy()
-            for r, network in enumerate(self.networks)
-            for name, value in network.state_dict().items()
-        }
+        several = ((f"networks.{r}", network.state_dict()) for r, network in enumerate(self.networks))
+        arrays = {f"{own}.{name}": value.cpu().numpy() for own, state in several for name, value in state.items()}
         arrays |= {f"encoder.{name}": value for name, value in self.encoder.arrays().items()}
         with replacing(folder / "config.json") as config, replacing(folder / MODEL) as model:
             model.write_bytes(save({name: np.array(value, order="C") for name, value in arrays.items()}))
@@ -299,6 +296,11 @@ def sealed(plain: Mapping[str, Any], model: str) -> dict[str, Any]:
     """The content of config.json with the checksums of itself and of the model file."""
     bare = {name: value for name, value in plain.items() if name != DIGESTS}
     return {**bare, DIGESTS: {"config.json": digest_of_plain(bare), MODEL: model}}
+
+
+def model_digest(folder: Path) -> str:
+    """Of a run folder: changes with the weights and with all that goes before and after them."""
+    return digest_of_plain({name: digest_of_file(folder / name) for name in ("config.json", MODEL)})
 
 
 def check_model(folder: Path, plain: Mapping[str, Any]) -> None:

@@ -92,7 +92,8 @@ def answer_shards(options: Options, model: Model, shards: list[Path], settings: 
     """Write what the model says of the rows of all shards, and print how many there are; ``how``: as Answer has it."""
     from joblib import cpu_count
 
-    from egocnn.scale.shards import Answer, ShardWork, model_digest
+    from egocnn.model import model_digest
+    from egocnn.scale.shards import Answer, ShardWork
     from egocnn.show.streaming import usual_settings
 
     if options.limit is not None:

@@ -127,22 +127,13 @@ def to_graphs(
     graph_of = np.repeat(np.arange(len(graphs)), counts)
     order = np.lexsort((np.random.default_rng(seed).random(len(element)), graph_of))  # shuffled in each graph
     present, label = np.unique(element[order], return_inverse=True)
-    return Graphs.from_edges(
-        node_counts=counts,
-        edges=np.argsort(order)[edges],
-        names=[molecule.name for molecule in molecules],
-        edge_label=np.zeros(len(edges), np.int32),
-        edge_label_names=("single",),
-        edge_truth=np.concatenate(edge_truth),
-        node_label=label.astype(np.int32),
-        node_label_names=tuple(ELEMENTS[e] for e in present),
-        node_truth=np.concatenate(node_truth)[order],
-        target=np.array([class_names.index(molecule.kind) for molecule in molecules]),
-        class_names=class_names,
-        group=np.arange(len(molecules)),  # no two are the same molecule
-        part=np.array(part),
-        smiles=tuple(molecule.smiles for molecule in molecules),
-    )
+    columns: dict[str, Any] = {"node_label": label.astype(np.int32), "node_truth": np.concatenate(node_truth)[order]}
+    columns |= {"edge_label": np.zeros(len(edges), np.int32), "edge_truth": np.concatenate(edge_truth)}
+    columns |= {"node_label_names": [ELEMENTS[e] for e in present], "edge_label_names": ["single"]}
+    columns |= {"names": [one.name for one in molecules], "smiles": [one.smiles for one in molecules]}
+    columns |= {"target": [class_names.index(one.kind) for one in molecules], "class_names": class_names}
+    columns |= {"group": np.arange(len(molecules)), "part": np.array(part)}  # no two are the same molecule
+    return Graphs.from_edges(node_counts=counts, edges=np.argsort(order)[edges], **columns)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

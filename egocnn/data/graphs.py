@@ -20,11 +20,10 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file, save
 
 from egocnn.data.arrays import Bools, Floats, Ints, build_adjacency, check_duplicates_agree, pointers, positions
-from egocnn.data.collection import fill_parts, graphs_of_part, scaffold_groups, split_off
-from egocnn.data.schema import ARRAYS, DRAWN, EDGE_COLUMNS, NAME_LISTS, NODE_COLUMNS, FlatGraphs, Names, checked, rule
+from egocnn.data.collection import choose_graphs, graphs_of_part, join, renamed, single, split_by_scaffold, split_off
+from egocnn.data.schema import ARRAYS, DRAWN, INNER_COLUMNS, NAME_LISTS, FlatGraphs, Names, checked, rule
 from egocnn.data.schema import Graph as Graph
 from egocnn.data.sources.text import listed, short
-from egocnn.data.subgraphs import choose_graphs, join, renamed, single
 from egocnn.errors import DataError
 from egocnn.files import regular, replacing
 
@@ -242,11 +241,7 @@ class Graphs(FlatGraphs):
         Returns:
             The larger collection for training, and the other for testing."""
         rule(by in DRAWN, f"a split is drawn by {' or '.join(DRAWN)}, not by {by!r}")
-        if by == "scaffold":
-            rule(0 < test < 1, f"the share to split off must be between 0 and 1, got {test}")
-            is_tested = fill_parts(scaffold_groups(self), 1 - test) == 1
-            return self[~is_tested], self[is_tested]
-        rest, chosen = split_off(self, test, seed)
+        rest, chosen = split_by_scaffold(self, test) if by == "scaffold" else split_off(self, test, seed)
         return self[rest], self[chosen]
 
     @staticmethod
@@ -266,7 +261,7 @@ class Graphs(FlatGraphs):
     @property
     def outline(self) -> Graphs:
         """The graphs without their nodes: nothing to copy when some are chosen."""
-        nothing: dict[str, Any] = dict.fromkeys((*NODE_COLUMNS, *EDGE_COLUMNS, "node_names"))
+        nothing: dict[str, Any] = dict.fromkeys((*INNER_COLUMNS, "node_names"))
         pointer, empty = np.zeros_like(self.node_ptr), np.zeros(0, np.int32)
         return replace(self, node_ptr=pointer, indptr=np.zeros(1, np.int64), indices=empty, **nothing)
 

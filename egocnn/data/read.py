@@ -4,11 +4,11 @@ import errno
 import inspect
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain
 from os.path import expanduser
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -230,7 +230,9 @@ def _from_graphs(graphs: Sequence[Graph], config: ReadConfig) -> Graphs:
     for i, graph in enumerate(graphs):
         fields.add(f"graph {i}", graph.name, {"target": graph.target}, graph.smiles)
         own: dict[str, Any] = {name: getattr(graph, name) for name in ("n_nodes", "edges", "edge_weight", "node_attr")}
-        own |= {name: _known(getattr(graph, name)) for name in ("node_label", "edge_label", "node_truth", "edge_truth")}
+        for name in ("node_label", "edge_label", "node_truth", "edge_truth"):
+            values = getattr(graph, name)
+            own[name] = None if values is None else [None if str(value) == "?" else value for value in values]
         records.append(GraphRecord(place=f"graph {i}", **own))
     return collect(records, fields)
 
@@ -256,10 +258,6 @@ def _is_networkx(value: Any) -> bool:
     return all(hasattr(value, name) for name in ("nodes", "edges", "graph", "is_multigraph"))
 
 
-def _known(values: Iterable[Any] | None) -> list[Any] | None:
-    return None if values is None else [None if str(value) == "?" else value for value in values]
-
-
 KINDS: dict[str, tuple[Callable[[Any], bool], Callable[[Sequence[Any], ReadConfig], Graphs]]] = {
     "a SMILES": (lambda item: isinstance(item, str), lambda items, config: from_smiles(items, config=config)),
     "an RDKit molecule": (is_molecule, lambda items, config: from_smiles(items, config=config)),
@@ -269,13 +267,11 @@ KINDS: dict[str, tuple[Callable[[Any], bool], Callable[[Sequence[Any], ReadConfi
 }
 """Kind of object -> how to tell it, and its reader."""
 
-
 AT_ONCE = 1 << 18
 """Nodes and edges of a portion, unless one graph has more: as Python objects they take hundreds of bytes each."""
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(NamedTuple):
     """A source that is read in portions: its graphs, and what :func:`write_store` takes as ``facts``."""
 
     portions: Iterable[Graphs]
@@ -301,15 +297,14 @@ def stream_source(path: Path, config: ReadConfig) -> Source | None:
 def _portions(records: Iterator[GraphRecord], where: str, labels: dict[str, dict[str, None]]) -> Iterator[Graphs]:
     """Put the records together, a portion at a time; the names of their labels are added to ``labels``."""
     some: list[GraphRecord] = []
-    size, is_empty = 0, True
+    size = 0
     for record in chain(records, [None]):
         if some and (record is None or size >= AT_ONCE):
             graphs = assemble(some, where, names=[record.place for record in some])
             for kind, names in labels.items():
                 names.update(dict.fromkeys(getattr(graphs, kind)))
             yield graphs
-            some, size, is_empty = [], 0, False
+            some, size = [], 0
         if record is not None:
             some.append(record)
             size += record.n_nodes + len(record.edges)
-    rule(not is_empty, f"{where}: no graphs in it")

@@ -16,8 +16,9 @@ PARTS = ("train", "validation", "test")
 DRAWN = ("random", "scaffold")  # splits that need no column
 NODE_COLUMNS = ("node_label", "node_attr", "node_truth")
 EDGE_COLUMNS = ("edge_label", "edge_weight", "edge_truth")
+INNER_COLUMNS = (*NODE_COLUMNS, *EDGE_COLUMNS)
 GRAPH_COLUMNS = ("target", "group", "part")
-ARRAYS = ("node_ptr", "indptr", "indices", *NODE_COLUMNS, *EDGE_COLUMNS, *GRAPH_COLUMNS)
+ARRAYS = ("node_ptr", "indptr", "indices", *INNER_COLUMNS, *GRAPH_COLUMNS)
 NAME_LISTS = {"node_label": "node_label_names", "edge_label": "edge_label_names", "target": "class_names"}
 SEPARATOR = "|"  # between the words of a label; see :mod:`egocnn.encode.words`
 ENTRIES_AT_ONCE = 1 << 15  # adjacency entries checked together: few enough for the processor's cache
@@ -118,12 +119,11 @@ def take_columns(graphs: "Graphs", *, nodes: Any, entries: Any, chosen: Any = No
 def checked(graphs: "Graphs") -> "Graphs":
     """The same, once kinds, lengths, ranges and symmetry have been checked by what the fields of Graphs say."""
     node_ptr, indptr, indices = graphs.node_ptr, graphs.indptr, graphs.indices
+    whole = (*INTEGERS, "target") if graphs.class_names else INTEGERS
     for name in ARRAYS:
-        values = getattr(graphs, name)
-        rule(values is None or isinstance(values, np.ndarray), f"{name} must be an array of numpy")
-    for name in INTEGERS + (("target",) if graphs.class_names else ()):
-        values = getattr(graphs, name)
-        rule(values is None or np.issubdtype(values.dtype, np.integer), f"{name} must be whole numbers")
+        if (values := getattr(graphs, name)) is not None:
+            rule(isinstance(values, np.ndarray), f"{name} must be an array of numpy")
+            rule(name not in whole or np.issubdtype(values.dtype, np.integer), f"{name} must be whole numbers")
     for name, pointer in (("node_ptr", node_ptr), ("indptr", indptr)):
         rule(pointer.ndim == 1 and len(pointer) >= 1 and pointer[0] == 0, f"{name} must start with 0")
         rule((pointer[1:] >= pointer[:-1]).all(), f"{name} must not decrease")
@@ -141,17 +141,15 @@ def checked(graphs: "Graphs") -> "Graphs":
     several = {name: getattr(graphs, name) for name in ("names", "smiles", "node_names", *NAME_LISTS.values())}
     several["targets"] = [text for one, names in graphs.targets for text in (one, *names)]
     for name, given in several.items():
-        texts = () if given is None else given
         try:
-            "".join(texts).encode()
+            "".join(() if given is None else given).encode()
         except (TypeError, UnicodeEncodeError) as error:
             raise DataError(f"{name} must be texts that can be written as UTF-8 ({error})") from None
     rule(len(graphs.names) == len(graphs), f"{len(graphs.names)} names for {len(graphs)} graphs")
     rule(graphs.smiles is None or len(graphs.smiles) == len(graphs), "smiles must name every graph")
     for name in ("node_label", "edge_label"):
         if (codes := getattr(graphs, name)) is not None and codes.size:
-            least, most = -1, len(getattr(graphs, f"{name}_names")) - 1
-            rule(least <= codes.min() and codes.max() <= most, f"{name} out of range")
+            rule(codes.min() >= -1 and codes.max() < len(getattr(graphs, f"{name}_names")), f"{name} out of range")
     if graphs.targets:
         names, shape = graphs.target_names, None if graphs.target is None else graphs.target.shape
         rule(len(set(names)) == len(names), f"two of the targets {', '.join(names)} have one name")
@@ -168,12 +166,9 @@ def checked(graphs: "Graphs") -> "Graphs":
     if graphs.part is not None:
         rule(((graphs.part >= 0) & (graphs.part < len(PARTS))).all(), f"part must be one of {', '.join(PARTS)}")
     rule(graphs.group is None or graphs.group.min(initial=0) >= 0, "group must not be negative")
-    if graphs.node_attr is not None:
-        fits = bool((np.abs(graphs.node_attr) <= LARGEST).all())  # NaN does not
-        rule(fits, f"node_attr must be finite numbers of at most {LARGEST:.2g}")
-    if graphs.edge_weight is not None:
-        fits = bool((np.abs(graphs.edge_weight) <= LARGEST).all())
-        rule(fits, f"edge_weight must be finite numbers of at most {LARGEST:.2g}")
+    for name in ("node_attr", "edge_weight"):
+        fits = (values := getattr(graphs, name)) is None or (np.abs(values) <= LARGEST).all()  # NaN does not
+        rule(fits, f"{name} must be finite numbers of at most {LARGEST:.2g}")
     if len(indices):
         node, owner = graphs.entry_node, graphs.graph_of
         rule((owner[node] == owner[indices]).all(), "an edge must stay inside one graph")

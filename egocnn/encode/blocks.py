@@ -123,11 +123,9 @@ class BlockedBatch(Batch):
         device = self.attributes.device
         for here, (counts, rows, weight) in zip(blocks(len(self.table), NODES_AT_ONCE), self.portions, strict=True):
             local, numbers = _local(self.table[here], here)
-            bags = Bags(
-                rows=torch.from_numpy(rows).to(device),
-                offsets=torch.from_numpy((np.cumsum(counts) - counts).astype(rows.dtype)).to(device),
-                weight=None if self.source.edge_weight is None else torch.from_numpy(weight).to(device),
-            )
+            offsets = torch.from_numpy((np.cumsum(counts) - counts).astype(rows.dtype)).to(device)
+            weights = None if self.source.edge_weight is None else torch.from_numpy(weight).to(device)
+            bags = Bags(rows=torch.from_numpy(rows).to(device), offsets=offsets, weight=weights)
             near = Neighbours(torch.from_numpy(numbers).to(device))
             read = {"neighbours": near, "bags": bags, "attributes": self.attributes_of(local)}
             block = Batch(**_fields_of_batch(device, read))

@@ -11,7 +11,7 @@ import numpy as np
 
 from egocnn.data.arrays import Floats, Ints, pointers, ranges
 from egocnn.data.graphs import Graphs
-from egocnn.encode.words import Words, single_words
+from egocnn.encode.words import Words
 from egocnn.nn.embed import PatchShape
 
 NODES_AT_ONCE = 1 << 13  # Nodes whose pairs of slots are looked up together: bounds the memory.
@@ -42,7 +42,8 @@ def patch_portions(
     graphs: Graphs, neighbours: Ints, shape: PatchShape, words: Words | None
 ) -> Iterator[tuple[Ints, Ints, Floats]]:
     """Rows per node, the rows, and their weights, for a few nodes after the other."""
-    words, edges = words or single_words(graphs), EdgeTable(graphs)
+    single = ([] if label is None else [label] for label in (graphs.node_label, graphs.edge_label))
+    words, edges = words or Words(*single), EdgeTable(graphs)
     itself = np.arange(graphs.n_nodes, dtype=neighbours.dtype)[:, None]
     for first in range(0, max(graphs.n_nodes, 1), NODES_AT_ONCE):
         here = slice(first, first + NODES_AT_ONCE)

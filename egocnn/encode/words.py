@@ -12,9 +12,7 @@ import numpy as np
 
 from egocnn.data.arrays import Ints
 from egocnn.data.graphs import Graphs
-from egocnn.data.schema import SEPARATOR
-
-Names = tuple[str, ...]
+from egocnn.data.schema import SEPARATOR, Names
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -23,12 +21,6 @@ class Words:
 
     nodes: list[Ints]  # (N) each
     edges: list[Ints]  # (adjacency entries) each
-
-
-def single_words(graphs: Graphs) -> Words:
-    """Every label as one word, numbered as it is."""
-    nodes, edges = ([] if label is None else [label] for label in (graphs.node_label, graphs.edge_label))
-    return Words(nodes, edges)
 
 
 def first_words(graphs: Graphs) -> Graphs:
@@ -45,12 +37,12 @@ def first_words(graphs: Graphs) -> Graphs:
 
 def heads(names: Sequence[str]) -> Names:
     """Each first word once, in the order of the names"""
-    return tuple(dict.fromkeys(_split(name)[0] for name in names))
+    return tuple(dict.fromkeys(name.partition(SEPARATOR)[0] for name in names))
 
 
 def further_words(names: Sequence[str]) -> Names:
     """Each further word once"""
-    return tuple(sorted({word for name in names for word in _split(name)[1:]}))
+    return tuple(sorted({word for name in names for word in name.split(SEPARATOR)[1:]}))
 
 
 def columns(label: Ints | None, names: Sequence[str], firsts: Names, further: Names) -> list[Ints]:
@@ -66,20 +58,15 @@ def _numbers(names: Names, firsts: Names, further: Names) -> Ints:
     """(names and the one that is not known, words) the numbers of their words"""
     position = {word: len(firsts) + number for number, word in enumerate(further)}
     first = {word: number for number, word in enumerate(firsts)}
-    spelled = [[first.get(own[0], -1), *(position.get(w, -1) for w in own[1:])] for own in map(_split, (*names, ""))]
-    spelled[-1] = [-1]  # serves -1, a label that is not known
+    split = (name.split(SEPARATOR) for name in names)
+    spelled = [[first.get(own[0], -1), *(position.get(word, -1) for word in own[1:])] for own in split]
+    spelled.append([-1])  # serves -1, a label that is not known
     width = max(map(len, spelled))
     return np.array([own + [-1] * (width - len(own)) for own in spelled], np.int32)
 
 
 def told_apart(several: list[Ints]) -> Ints | None:
     """Columns -> one number for every combination of words that a model knows"""
-    if not several:
-        return None
-    if len(several) == 1:
-        return several[0]
+    if len(several) < 2:
+        return several[0] if several else None
     return np.unique(np.stack(several, axis=1), axis=0, return_inverse=True)[1].reshape(-1).astype(np.int32)
-
-
-def _split(name: str) -> list[str]:
-    return name.split(SEPARATOR)

@@ -3,14 +3,16 @@
 A file that is written says in its footer what it was made from, so that jobs which share a folder need not agree on
 anything else; ``manifest.json`` is put together from the footers."""
 
+import heapq
 import json
+import re
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from glob import glob
 from itertools import chain, groupby
-from operator import itemgetter
+from operator import eq, ge, gt, itemgetter, le, lt, ne
 from os.path import expanduser, realpath
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -19,34 +21,68 @@ from egocnn import __version__
 from egocnn.config import ExplainConfig
 from egocnn.data.graphs import Graphs
 from egocnn.data.rows import ROW_SUFFIXES, Row, RowFile, RowPortion, RowReader
-from egocnn.data.sources.text import arrow, reading, suffix_of
+from egocnn.data.sources.builder import NUMBER
+from egocnn.data.sources.text import arrow, listed, reading, short, suffix_of
 from egocnn.data.store import is_store
 from egocnn.encode.familiar import check_familiar
-from egocnn.errors import DataError, rule
-from egocnn.files import (
-    check_is_no_file,
-    digest_of_file,
-    digest_of_plain,
-    exists,
-    finite_json,
-    isdir,
-    regular,
-    write_json,
-)
-from egocnn.model import MODEL, Model
+from egocnn.errors import ConfigError, DataError, rule
+from egocnn.files import check_is_no_file, digest_of_plain, exists, finite_json, isdir, regular, write_json
+from egocnn.model import Model
 from egocnn.nn.device import choose_device
-from egocnn.scale.choose import Choice
 from egocnn.show.streaming import Echo, explain_portions, explanation_row
 from egocnn.show.tables import Kinds, arrow_table, column_kinds, table_writer
 from egocnn.study.cluster import in_order, one_thread
 from egocnn.train.predictions import prediction_rows
 
+TERM = re.compile(r"""\s*([^<>=!]+?)\s*(<=|>=|==|!=|<|>)\s*("[^"]*"|'[^']*'|[^\s<>=!"']+)\s*(and\s|$)""")
+COMPARE = {"<": lt, "<=": le, ">": gt, ">=": ge, "==": eq, "!=": ne}
+RULE = "a condition is COLUMN, < <= > >= == or !=, and a number, or a text after == or !=; more of these after and"
 NOTE = "egocnn"  # The key in the footer of a file.
 MANIFEST = "manifest.json"
 HIGHEST = "highest.parquet"  # of all shards together, where such rows are asked for
 Opened: TypeAlias = dict[Path, tuple[Echo, dict[str, Any], float]]
 """by the file to write: its columns, what the shard was when it was opened, and when that was"""
 load = cache(Model.load)
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Rows of which all terms are true, each a column, a sign and a value; of these those with the highest values."""
+
+    terms: tuple[tuple[str, str, float | str], ...] = ()
+    highest: int | None = None
+    by: str = ""
+
+    @staticmethod
+    def parse(text: str, columns: Mapping[str, Any]) -> "Choice":
+        """By a condition on these columns; of each is said what it holds."""
+        terms: list[tuple[str, str, float | str]] = []
+        at, goes_on = 0, "and"
+        while goes_on:
+            found = TERM.match(text, at)
+            column, sign, value, goes_on = found.groups() if found else ("", "", "", "")
+            is_number = columns.get(column) == "double"
+            fits = NUMBER.fullmatch(value) if is_number else column in columns and sign in ("==", "!=")
+            if found is None or not fits:
+                raise ConfigError(f"--where {short(text)}: {RULE}; the columns are {listed(columns)}")
+            terms.append((column, sign, float(value) if is_number else value.strip("\"'")))
+            at = found.end()
+        return Choice(tuple(terms))
+
+    def __call__(self, rows: Iterable[Mapping[str, Any]]) -> list[int]:
+        """The numbers of these rows, ascending; of equals the first, and none of which something asked is not known."""
+        terms, by = self.terms, self.by if self.highest else None
+        known = (
+            (row[by] if by else 0, -n)
+            for n, row in enumerate(rows)
+            if all((own := row.get(column)) is not None and COMPARE[sign](own, v) for column, sign, v in terms)
+        )
+        return sorted(-n for _, n in (heapq.nlargest(self.highest, known) if self.highest else known))
+
+    def cut(self, tables: Sequence[Any]) -> Any:
+        """Of tables of Arrow, one after the other, the rows with the highest values."""
+        together = arrow().concat_tables(tables, promote_options="permissive")
+        return together.take(self(together.select([self.by]).to_pylist()))
 
 
 def find_shards(data: str) -> list[Path] | None:
@@ -61,11 +97,6 @@ def find_shards(data: str) -> list[Path] | None:
     shards = sorted(regular(file) for file in found if suffix_of(file) in ROW_SUFFIXES and not file.is_dir())
     rule(shards or not is_pattern or suffix_of(path) not in ROW_SUFFIXES, f"{data}: no file matches")
     return shards or None
-
-
-def model_digest(folder: Path) -> str:
-    """Of a run folder: changes with the weights and with all that goes before and after them."""
-    return digest_of_plain({name: digest_of_file(folder / name) for name in ("config.json", MODEL)})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,17 +26,14 @@ from torch import Tensor, nn
 
 from egocnn.config import ModelConfig, TrainConfig
 from egocnn.data.arrays import Ints
-from egocnn.data.collection import Collection
+from egocnn.data.collection import Collection, keep_nodes, surroundings
 from egocnn.data.graphs import Graphs
 from egocnn.data.scalefree import Counts, Judgement, judge_counts
 from egocnn.data.schema import PARTS
-from egocnn.data.subgraphs import keep_nodes, surroundings
-from egocnn.encode.batch import EncodedGraphs
+from egocnn.encode.batch import CachedGraphs, EncodedCache, EncodedGraphs, Worker
 from egocnn.encode.blocks import HUGE
-from egocnn.encode.cache import CachedGraphs, EncodedCache, Worker
 from egocnn.encode.degrees import describe_by_degree
-from egocnn.encode.encoder import Encoder, check_nodes
-from egocnn.encode.survey import Survey
+from egocnn.encode.encoder import Encoder, Survey, check_nodes
 from egocnn.errors import ConfigError, DivergedError
 from egocnn.model import FITTED, Model, mean_output
 from egocnn.nn.batch import Batchable

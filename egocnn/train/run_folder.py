@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 
-from egocnn.encode.cache import PREFIX
+from egocnn.encode.batch import PREFIX
 from egocnn.errors import RunError
 from egocnn.files import check_is_no_file, check_writable, is_left, is_still_at, lock, put_folder, remove
 

@@ -9,7 +9,7 @@ from typing import Protocol, Self
 from egocnn.config import TrainConfig
 from egocnn.data.arrays import Ints
 from egocnn.data.graphs import Graphs
-from egocnn.encode.survey import Survey
+from egocnn.encode.encoder import Survey
 from egocnn.study.crossval.folds import FoldTask
 from egocnn.study.crossval.record import Fold
 from lab.rivals.fold import rival_fold

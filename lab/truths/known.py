@@ -14,7 +14,7 @@ from egocnn.data.graphs import Graph, Graphs
 from egocnn.data.sources.builder import NAME_FIELDS, choose_field
 from egocnn.data.sources.text import reading, short, table_rows
 from egocnn.data.sources.tu.archive import Files, open_files
-from egocnn.data.sources.tu.number_lines import read_numbers
+from egocnn.data.sources.tu.reader import read_numbers
 from egocnn.errors import DataError, DuplicateEdgeError
 
 PAIRS_OF_TU = "_A.txt"

@@ -12,8 +12,8 @@ import torch
 
 from egocnn.config import ExplainConfig, Technique
 from egocnn.data.arrays import Floats
+from egocnn.data.collection import keep_nodes
 from egocnn.data.graphs import Graphs
-from egocnn.data.subgraphs import keep_nodes
 from egocnn.explain import explain, fit_attention
 from egocnn.model import Model
 from egocnn.train.metrics import test_scores

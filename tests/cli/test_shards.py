@@ -12,8 +12,7 @@ import pytest
 
 from egocnn.errors import ConfigError, DataError
 from egocnn.scale import shards as scale
-from egocnn.scale.choose import Choice
-from egocnn.scale.shards import find_shards
+from egocnn.scale.shards import Choice, find_shards
 from lab.molecules import BROKEN
 from tests.support.commands import SHORT, Run, answer, check_refused, files_of_at_most, kill_once, printed
 from tests.support.tiny import names_in

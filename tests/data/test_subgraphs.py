@@ -6,9 +6,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from egocnn.data.arrays import Bools
+from egocnn.data.collection import keep_nodes, without_each_edge, without_each_node
 from egocnn.data.graphs import TEXTS, Graphs
 from egocnn.data.schema import EDGE_COLUMNS, GRAPH_COLUMNS, NODE_COLUMNS
-from egocnn.data.subgraphs import keep_nodes, without_each_edge, without_each_node
 from tests.support.samples import assert_equal, molecules
 from tests.support.strategies import random_graphs
 

@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 
 from egocnn.config import ModelConfig
 from egocnn.data.graphs import Graphs
-from egocnn.encode.batch import EncodedGraphs
-from egocnn.encode.cache import CachedGraphs, EncodedCache, Worker
+from egocnn.encode.batch import CachedGraphs, EncodedCache, EncodedGraphs, Worker
 from egocnn.encode.encoder import Encoder
 from egocnn.errors import RunError
 from egocnn.nn.batch import Batch

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from egocnn.data.graphs import Graphs
 from egocnn.encode.degrees import describe_by_degree
-from egocnn.encode.encoder import Encoder
-from egocnn.encode.survey import Moments, Survey
+from egocnn.encode.encoder import Encoder, Moments, Survey
 from tests.support.strategies import random_graphs
 from tests.support.tiny import plain_model
 
@@ -27,7 +26,7 @@ def test_moments_do_not_depend_on_portions_and_are_those_of_numpy(
 ) -> None:
     values = np.random.default_rng(seed).normal(1e6, 3.0, (rows, columns)).astype(np.float32)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("egocnn.encode.survey.NUMBERS_AT_ONCE", 40)
+        patch.setattr("egocnn.encode.encoder.NUMBERS_AT_ONCE", 40)
         whole, several = Moments(columns), Moments(columns)
         whole.add(values)
         for some in cut(rows, places):

@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 from egocnn.config import ReadConfig
 from egocnn.data.arrays import Ints
 from egocnn.data.graphs import Graphs
-from egocnn.encode import ties as module
+from egocnn.encode import ranking as module
 from egocnn.encode.colours import initial_colours, stable_colours
-from egocnn.encode.ranking import Ranking
-from egocnn.encode.ties import settle
+from egocnn.encode.ranking import Ranking, settle
 from tests.support.invariance import relabel
 from tests.support.samples import one_graph
 from tests.support.strategies import random_graphs

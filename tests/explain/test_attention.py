@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
 
+from egocnn.data.collection import keep_nodes
 from egocnn.data.graphs import Graphs
-from egocnn.data.subgraphs import keep_nodes
 from egocnn.errors import ConfigError, DataError, RunError
 from egocnn.explain.techniques.attention import FILE, AttentionHead, fit_attention, load_attention, save_attention
 from egocnn.model import Model

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from egocnn.data.collection import Collection
     from egocnn.explain.structure import CriticalStructure
     from egocnn.model import Model
-    from egocnn.scale.choose import Choice
+    from egocnn.scale.shards import Choice
 
 
 def add_arguments(parser: Parser) -> None:
@@ -96,7 +96,7 @@ def explain_shards(options: Options, model: Model, shards: list[Path]) -> None:
 
 def chosen_rows(options: Options, model: Model) -> Choice | None:
     """Which rows are to be explained, by what is predicted of them; None: all."""
-    from egocnn.scale.choose import Choice
+    from egocnn.scale.shards import Choice
     from egocnn.train.predictions import prediction_kinds
 
     kinds = prediction_kinds(model)

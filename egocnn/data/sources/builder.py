@@ -232,7 +232,10 @@ def encode_values(
     """Values with a type -> as :func:`encode_targets`, which alone judges whole numbers.
 
     Left to itself (``task="auto"``), texts and booleans are classes and a number with a point is a value to predict."""
-    texts = [_target_text(value, place) for value, place in zip(values, places, strict=True)]
+    for value, place in zip(values, places, strict=True):
+        rule(value is None or is_plain(value), f"{place}: target {short(value)} must be a text or a number")
+    exact = (float(value) if isinstance(value, np.floating) else value for value in values)  # as Python writes it
+    texts = [None if value is None else str(value) for value in exact]
     known = [value for value, text in zip(values, known_texts(texts), strict=True) if text is not None]
     if task == "auto":
         words = sum(isinstance(value, (str, bool, np.bool_)) for value in known)
@@ -242,13 +245,6 @@ def encode_values(
             task = "regression"
     # among classes that are texts by their type, none is one like the others
     return encode_targets(texts, task, where, places, ("", "nan") if task == "classification" else MISSING)
-
-
-def _target_text(value: object, place: str) -> str | None:
-    rule(value is None or is_plain(value), f"{place}: target {short(value)} must be a text or a number")
-    if isinstance(value, (float, np.floating)):
-        return repr(float(value))
-    return None if value is None else str(value)
 
 
 def is_plain(value: object) -> bool:

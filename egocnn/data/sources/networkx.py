@@ -62,9 +62,7 @@ def _chosen(graphs: Sequence[Any], config: ReadConfig, where: str) -> tuple[Read
     """The settings with the data of nodes and edges that are read, these, and those that are left out."""
     rows = {"node": [data for graph in graphs for _, data in graph.nodes(data=True)]}
     rows["edge"] = [data for graph in graphs for *_, data in graph.edges(data=True)]
-    there = {
-        kind: [k for k in Counter(k for row in data for k in row) if isinstance(k, str)] for kind, data in rows.items()
-    }
+    there = {kind: [k for k in dict.fromkeys(chain(*data)) if isinstance(k, str)] for kind, data in rows.items()}
     usual = {"node_label": "label", "edge_label": "label", "edge_weight": "weight"}
     said: dict[str, Any] = {
         name: choose_field(there[name[:4]], getattr(config, name), [default], f"{where}, {name[:4]}s")
@@ -91,15 +89,13 @@ def _record(graph: Any, place: str, config: ReadConfig) -> GraphRecord:
     edge_data = [data for _, _, data in edges]
     weights = _column(edge_data, config.edge_weight, f"{place}: edge")
     _check_numbers(weights or (), f"{place}: edge weight")
-    return GraphRecord(
-        place=place,
-        n_nodes=len(position),
-        edges=[(position[u], position[v]) for u, v, _ in edges],
-        node_label=_labels(_column(node_data, config.node_label, f"{place}: node")),
-        edge_label=_labels(_column(edge_data, config.edge_label, f"{place}: edge")),
-        edge_weight=weights,
-        node_attr=_attributes(node_data, split_names(config.node_attributes), place),
-    )
+    columns: dict[str, Any] = {"edge_weight": weights}
+    for kind, data, name in (("node", node_data, config.node_label), ("edge", edge_data, config.edge_label)):
+        values = _column(data, name, f"{place}: {kind}")
+        columns[f"{kind}_label"] = values and [None if value is None else str(value) for value in values]
+    columns["node_attr"] = _attributes(node_data, split_names(config.node_attributes), place)
+    pairs = [(position[u], position[v]) for u, v, _ in edges]
+    return GraphRecord(place=place, n_nodes=len(position), edges=pairs, **columns)
 
 
 def _attributes(node_data: Sequence[Mapping[str, Any]], names: Sequence[str], place: str) -> list[list[Any]] | None:
@@ -131,10 +127,6 @@ def _column(data: Sequence[Mapping[str, Any]], name: str | None, what: str) -> l
     if not all(having):
         raise DataError(f"{what} {having.index(False)} has no {short(name)}, but {having.index(True)} has; all need it")
     return [row[name] for row in data]
-
-
-def _labels(values: Sequence[object] | None) -> list[str | None] | None:
-    return None if values is None else [None if value is None else str(value) for value in values]
 
 
 def read_graph_files(paths: Sequence[Path], where: str, config: ReadConfig) -> Graphs:

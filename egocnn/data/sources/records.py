@@ -11,11 +11,10 @@ from numpy.typing import NDArray
 
 from egocnn.data.arrays import LARGEST, Floats, Ints, pointers
 from egocnn.data.graphs import Graphs
-from egocnn.data.schema import EDGE_COLUMNS, NODE_COLUMNS, rule
+from egocnn.data.schema import INNER_COLUMNS, rule
 from egocnn.data.sources.builder import GraphFields, encode_labels
 from egocnn.errors import DataError, DuplicateEdgeError
 
-COLUMNS = (*NODE_COLUMNS, *EDGE_COLUMNS)
 MOST_NODES = 10_000_000  # a few bytes can claim any number of nodes; this many in one graph are believed
 
 
@@ -83,7 +82,7 @@ def misfits(records: Sequence[GraphRecord], where: str) -> list[str]:
         return assemble(some, where, names=[record.place for record in some])
 
     alone = refusals(records, lambda some: [together([record]) for record in some])
-    kinds = [(bool(len(r.edges)), *(getattr(r, name) is not None for name in COLUMNS)) for r in records]
+    kinds = [(bool(len(r.edges)), *(getattr(r, name) is not None for name in INNER_COLUMNS)) for r in records]
     sound = Counter(kind for kind, error in zip(kinds, alone, strict=True) if not error)
     if not sound:
         return alone

@@ -139,14 +139,9 @@ def _molecule_records(rows: Iterable[MoleculeRow], fields: GraphFields) -> Itera
 
 def molecule_record(molecule: Any, place: str) -> GraphRecord:
     """A molecule of RDKit as a graph; ``place``: where it stands."""
-    bonds = list(molecule.GetBonds())
-    return GraphRecord(
-        place=place,
-        n_nodes=molecule.GetNumAtoms(),
-        edges=np.array([(b.GetBeginAtomIdx(), b.GetEndAtomIdx()) for b in bonds], np.int64).reshape(-1, 2),
-        node_label=[atom_words(atom) for atom in molecule.GetAtoms()],
-        edge_label=bond_words(molecule),
-    )
+    bonds = [(bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()) for bond in molecule.GetBonds()]
+    edges, atoms = np.array(bonds, np.int64).reshape(-1, 2), [atom_words(atom) for atom in molecule.GetAtoms()]
+    return GraphRecord(place=place, n_nodes=len(atoms), edges=edges, node_label=atoms, edge_label=bond_words(molecule))
 
 
 def assemble_molecules(molecules: Sequence[Any], where: str, **columns: Any) -> Graphs:
@@ -258,8 +253,7 @@ def parse_smiles(text: object) -> Any:
     shown = f"SMILES {short(text)}"
     rule(len(text) <= MOST_CHARACTERS, f"{shown} has {len(text)} characters; {MOST_CHARACTERS} are read at most")
     # RDKit reads no further than a line end, and takes what stands before it for the molecule
-    is_known = text.isascii() and text.isprintable()
-    rule(is_known, f"{shown} does not parse (a character that SMILES does not know)")
+    rule(text.isascii() and text.isprintable(), f"{shown} does not parse (a character that SMILES does not know)")
     return _parsed(lambda sanitize: chem.MolFromSmiles(text, _parser(sanitize)), shown, "SMILES")
 
 

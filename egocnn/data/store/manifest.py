@@ -130,10 +130,8 @@ def _parse(plain: Mapping[str, Any]) -> Manifest:
     found = {str(name): _column(str(name), column, sizes, name in tables) for name, column in columns.items()}
     fits = "target" not in found or (found["target"].dtype in WHOLE) == bool(names["class_names"])
     rule(fits, "target must be whole numbers with class_names, or real values without")
-    fits = not targets or ("target" in found and found["target"].shape[1:] == (len(targets),))
-    rule(
-        fits and not (targets and names["class_names"]), f"target must have a column for each of {len(targets)} targets"
-    )
+    fits = "target" in found and found["target"].shape[1:] == (len(targets),) and not names["class_names"]
+    rule(fits or not targets, f"target must have a column for each of {len(targets)} targets")
     return Manifest(columns=found, source=source, read=read, **sizes, **names)
 
 

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from egocnn.data.collection import recode
 from egocnn.data.graphs import Graphs
-from egocnn.data.schema import EDGE_COLUMNS, GRAPH_COLUMNS, NAME_LISTS, NODE_COLUMNS, Names, rule
+from egocnn.data.schema import EDGE_COLUMNS, GRAPH_COLUMNS, INNER_COLUMNS, NAME_LISTS, Names, rule
 from egocnn.data.sources.text import listed
 from egocnn.data.store.manifest import CHUNK, COLUMNS, NAME, TEXT, Column, Manifest
-from egocnn.data.subgraphs import recode
 from egocnn.errors import DataError
 from egocnn.files import check_is_no_file, put_folder, scratch, umask
 
@@ -79,7 +79,7 @@ class _Writer:
         self._append("indptr", graphs.indptr[first:].astype(np.int64) + self.entries)
         for some in _slices(graphs.n_entries):
             self._append("indices", graphs.indices[some].astype(np.int32) + np.int32(self.nodes))
-        for name in (*NODE_COLUMNS, *EDGE_COLUMNS, *GRAPH_COLUMNS):
+        for name in (*INNER_COLUMNS, *GRAPH_COLUMNS):
             if (values := getattr(graphs, name)) is None:
                 continue
             if not (ours := getattr(graphs, NAME_LISTS.get(name, ""), ())):
@@ -103,7 +103,7 @@ class _Writer:
             is_same = self.is_classification in (None, graphs.is_classification)
             rule(is_same, "some of these graphs have classes and some have values to predict")
             self.is_classification = graphs.is_classification
-        for name in (*NODE_COLUMNS, *EDGE_COLUMNS, *GRAPH_COLUMNS, "smiles"):
+        for name in (*INNER_COLUMNS, *GRAPH_COLUMNS, "smiles"):
             is_there, was_there = getattr(graphs, name) is not None, name in self.columns
             has_both = self.entries and graphs.n_entries if name in EDGE_COLUMNS else self.graphs
             if is_there != was_there and has_both:

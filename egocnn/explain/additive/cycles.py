@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from egocnn.data.arrays import Bools, Floats, Ints, pointers, ranges
+from egocnn.data.collection import keep_nodes
 from egocnn.data.graphs import Graphs
-from egocnn.data.subgraphs import keep_nodes
 
 LONGEST = 8  # Nodes of a cycle that is still seen as one thing.
 MOST_EDGES, MOST_SEEN = 20_000, 256

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from egocnn.data.arrays import Floats, Ints, build_adjacency
+from egocnn.data.collection import surroundings
 from egocnn.data.graphs import Graph
 from egocnn.data.molecules import is_molecule
 from egocnn.data.schema import EDGE_COLUMNS, NODE_COLUMNS
 from egocnn.data.sources.text import one_line, optional
-from egocnn.data.subgraphs import surroundings
 from egocnn.errors import DataError
 from egocnn.explain.structure import wording
 from egocnn.explain.structure.plain import fields_of

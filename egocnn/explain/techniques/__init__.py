@@ -10,8 +10,8 @@ from torch import Tensor
 
 from egocnn.config import ExplainConfig
 from egocnn.data.arrays import Floats, Ints
+from egocnn.data.collection import without_each_edge, without_each_node
 from egocnn.data.graphs import Graphs
-from egocnn.data.subgraphs import without_each_edge, without_each_node
 from egocnn.errors import ConfigError
 from egocnn.explain.backtrack import backtrack
 from egocnn.explain.contributions import EdgeNumbers, Entries, gradient, through_embedding, to_graph, values

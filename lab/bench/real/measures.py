@@ -13,8 +13,8 @@ import torch
 from numpy.typing import NDArray
 
 from egocnn.data.arrays import Bools, Floats
+from egocnn.data.collection import keep_nodes
 from egocnn.data.graphs import Graphs
-from egocnn.data.subgraphs import keep_nodes
 from egocnn.explain.evidence import margins
 from egocnn.explain.portion import SAME
 from egocnn.explain.structure import CriticalStructure

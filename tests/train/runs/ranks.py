@@ -7,8 +7,7 @@ from typing import Any
 
 from egocnn.cli import main
 from egocnn.data.arrays import Ints
-from egocnn.encode.batch import EncodedGraphs
-from egocnn.encode.cache import EncodedCache
+from egocnn.encode.batch import EncodedCache, EncodedGraphs
 from egocnn.train import recipe
 from egocnn.train.engines.distributed.world import World
 

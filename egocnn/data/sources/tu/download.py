@@ -21,8 +21,7 @@ from typing import Any
 from egocnn.data.schema import rule
 from egocnn.data.sources.text import reason, short
 from egocnn.data.sources.tu.archive import Archive
-from egocnn.data.sources.tu.number_lines import whole_lines
-from egocnn.data.sources.tu.reader import TABLES
+from egocnn.data.sources.tu.reader import TABLES, whole_lines
 from egocnn.errors import DataError
 from egocnn.files import digest_of_file, replacing, write_text
 
@@ -55,8 +54,7 @@ def find_set(name: str) -> Path | None:
 
 def fetch_set(name: str) -> Path:
     """The set where it is on this machine, else, if it is a published one, downloaded into the cache."""
-    is_name = _is_name(name)
-    rule(is_name, f"{short(name)} cannot be the name of a set: letters, digits, - and _ are all it may have")
+    rule(_is_name(name), f"{short(name)} cannot be the name of a set: letters, digits, - and _ are all it may have")
     if (found := find_set(name)) is not None:
         return found
     if name not in PUBLISHED:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from egocnn.data.sources.tu.number_lines import (
+from egocnn.data.sources.tu.reader import (
     LONGEST_LINE,
     REAL,
     WHOLE,
