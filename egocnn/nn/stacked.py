@@ -12,9 +12,8 @@ from egocnn.errors import ConfigError
 from egocnn.nn.batch import Layout, slots_of
 from egocnn.nn.embed import PatchySan
 from egocnn.nn.engines import Neighbours
-from egocnn.nn.engines.dropout import Dropout
 from egocnn.nn.engines.operator import factor_type
-from egocnn.nn.engines.pool import pool
+from egocnn.nn.engines.padded import Dropout, pool
 from egocnn.nn.model import EgoCNN, Output
 from egocnn.nn.rows import Learning, PaddedRows
 

@@ -23,9 +23,8 @@ from egocnn.nn.device import choose_device
 from egocnn.nn.memory import attempt, inform, warn
 from egocnn.train.engines.common import Build, Member, Progress, copy_of
 from egocnn.train.engines.distributed.engine import DistributedEngine
-from egocnn.train.engines.plain import PlainEngine
+from egocnn.train.engines.plain import PlainEngine, SideBySideEngine, gains_from_threads
 from egocnn.train.engines.recorded.engine import RecordedEngine
-from egocnn.train.engines.side_by_side import SideBySideEngine, gains_from_threads
 from egocnn.train.history import History
 from egocnn.train.metrics import monitor_of
 

@@ -11,7 +11,7 @@ from torch import Tensor
 from egocnn.config import TrainConfig
 from egocnn.encode.batch import ranges
 from egocnn.nn.batch import Batchable
-from egocnn.nn.engines.dropout import GOLDEN, mix
+from egocnn.nn.engines.padded import GOLDEN, mix
 
 IS_PART, SHARE, NODE = range(1, 4)
 """Independent draws: whether a graph is shown in part, how much of it is missing, and which nodes."""

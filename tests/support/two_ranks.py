@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from egocnn.config import ModelConfig, TrainConfig
 from egocnn.train.engines.common import Member
-from egocnn.train.engines.distributed.norm import SharedNorm
+from egocnn.train.engines.distributed.engine import SharedNorm
 from egocnn.train.engines.distributed.world import World, joined
 from egocnn.train.history import History, mean_history
 from egocnn.train.loop import fit
