@@ -30,7 +30,8 @@ def add_arguments(parser: Parser) -> None:
 
 def train(options: Options) -> None:
     """Train, write the run folder and print the scores; one of several processes under torchrun."""
-    from egocnn.train.engines.distributed.world import World, joined
+    from egocnn.train.engines.distributed.engine import joined
+    from egocnn.train.engines.distributed.world import World
 
     with joined(World.here(), device=options.device):
         graphs = open_graphs(options)

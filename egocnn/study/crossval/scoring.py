@@ -1,7 +1,10 @@
-"""Trained networks and tested graphs -> predictions, their scores by target, and the summary of those of all folds."""
+"""Trained models and tested graphs -> predictions, their scores by target, and the summary of those of all folds. Of an
+object with ``fit`` and ``predict``, as scikit-learn has them, the whole run of a fold."""
 
+import copy
+import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from itertools import product
 from statistics import fmean
 from typing import Any
@@ -10,13 +13,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from egocnn.config import LOWER_IS_BETTER
+from egocnn.config import LOWER_IS_BETTER, TrainConfig
 from egocnn.data.graphs import Graphs
 from egocnn.encode.encoder import Encoder
 from egocnn.errors import DataError, rule
 from egocnn.nn.batch import Batchable
 from egocnn.nn.predict import predict_each
 from egocnn.study.crossval.folds import FoldTask
+from egocnn.study.crossval.record import Fold, FoldRun
 from egocnn.study.statistics import summarise
 from egocnn.train import recipe
 from egocnn.train.metrics import OF_BOTH, accuracy, in_words, r2, scores_of
@@ -97,3 +101,38 @@ def summary_of(scores: Sequence[float], metric: str) -> dict[str, Any]:
     bounds = {} if metric in LOWER_IS_BETTER else {"most": 1.0}
     bounds |= {} if metric in ("r2", "spearman", "mcc", OF_BOTH) else {"least": 0.0}
     return asdict(summarise(scores, **bounds))
+
+
+@dataclass(frozen=True, slots=True)
+class Refitted:
+    """Fits a fresh copy of the model by ``fit(graphs, target)`` in every run of a fold, with its ``seed`` or
+    ``random_state`` set; ``predict(graphs)`` gives class numbers and is shown no targets."""
+
+    model: Any
+
+    @property
+    def name(self) -> str:
+        """Its own, or that of its class."""
+        return str(getattr(self.model, "name", type(self.model).__name__))
+
+    def run_fold(self, graphs: Graphs, task: FoldTask, train: TrainConfig) -> Fold:  # noqa: ARG002 (its own settings)
+        """One fit a run, tested once."""
+        rule(graphs.is_classification, f"{self.name} tells classes apart; these graphs have none")
+        runs, training, testing = list[FoldRun](), 0.0, 0.0
+        for seed, *_ in task.seeds:
+            started, fitted = time.perf_counter(), copy.deepcopy(self.model)
+            for setting in {"seed", "random_state"} & set(dir(fitted)):
+                setattr(fitted, setting, seed)
+            fitted.fit(graphs[task.learned], graphs[task.learned].target)
+            trained = time.perf_counter()
+            chosen, score = (self._accuracy(fitted, graphs[part]) for part in (task.validation, task.tested))
+            runs.append(FoldRun(score=score, validation_score=chosen, restart=1, seeds=(seed,)))
+            training, testing = training + trained - started, testing + time.perf_counter() - trained
+        return Fold.of(task, runs, None, (0.0, training, testing), None)
+
+    def _accuracy(self, fitted: Any, graphs: Graphs) -> float:
+        assert graphs.target is not None
+        predicted = np.asarray(fitted.predict(graphs.replace(target=None)))
+        if predicted.shape != graphs.target.shape:
+            raise DataError(f"{self.name} gives {predicted.shape} predictions for {graphs.target.shape} graphs")
+        return float((predicted == graphs.target).mean())
