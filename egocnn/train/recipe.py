@@ -40,8 +40,7 @@ from egocnn.encode.survey import Survey
 from egocnn.errors import ConfigError, DivergedError
 from egocnn.model import FITTED, Model, mean_output
 from egocnn.nn.batch import Batchable
-from egocnn.nn.device import choose_device
-from egocnn.nn.memory import warn
+from egocnn.nn.device import choose_device, warn
 from egocnn.nn.model import EgoCNN
 from egocnn.nn.predict import predict_each
 from egocnn.nn.stacked import check_stackable

@@ -25,11 +25,20 @@ from egocnn.data.arrays import Bools
 from egocnn.nn.device import choose_device
 from egocnn.nn.embed import PatchySan
 from egocnn.nn.rows import drawing_from
-from egocnn.train.engines.common import STEEPEST, Member, Progress, copy_of, epoch_seed, is_lower, rate, reseeding
+from egocnn.train.engines.common import (
+    STEEPEST,
+    Member,
+    Progress,
+    copy_of,
+    epoch_seed,
+    is_lower,
+    present_in,
+    rate,
+    reseeding,
+)
 from egocnn.train.engines.parts import GradientStep
 from egocnn.train.history import SCORES, Epoch
 from egocnn.train.metrics import evaluate, loss_and_score, loss_of, weight_of
-from egocnn.train.missing import present_in
 
 
 class PlainEngine:
