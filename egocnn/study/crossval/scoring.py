@@ -23,13 +23,8 @@ from egocnn.study.crossval.folds import FoldTask
 from egocnn.study.crossval.record import Fold, FoldRun
 from egocnn.study.statistics import summarise
 from egocnn.train import recipe
-from egocnn.train.metrics import OF_BOTH, accuracy, in_words, r2, scores_of
+from egocnn.train.metrics import OF_BOTH, accuracy, in_words, known_truth, r2, scores_of, where_known
 from egocnn.train.validation import check_targets
-
-
-def mean_of(scores: Mapping[str, float]) -> float:
-    """Over all targets."""
-    return fmean(scores.values())
 
 
 def check_tasks(tasks: Sequence[FoldTask], graphs: Graphs, metric: str, *, networks: int) -> None:
@@ -41,9 +36,7 @@ def check_tasks(tasks: Sequence[FoldTask], graphs: Graphs, metric: str, *, netwo
         check_targets(graphs[task.learned])
         parts = {"tests": task.tested} | ({"validates on": task.validation} if networks > 1 and least > 1 else {})
         for (name, one), (does, numbers) in product(several.items(), parts.items()):
-            assert one.target is not None
-            values = one.target[numbers]
-            known = values[values >= 0 if one.class_names else np.isfinite(values)]
+            _, known = known_truth(one[numbers], one.class_names)
             where = f"the {len(numbers)} graphs that fold {task.fold} {does}"
             lack = f"{in_words(metric)} says nothing of {where}, as all are alike"
             lack = lack if len(known) else f"target {name} is known of none of {where}"
@@ -52,7 +45,7 @@ def check_tasks(tasks: Sequence[FoldTask], graphs: Graphs, metric: str, *, netwo
 
 def tested_scores(scores: Mapping[str, float]) -> dict[str, Any]:
     """The scores of the tested graphs, and their mean."""
-    return {"score": mean_of(scores), "targets": {name: score for name, score in scores.items() if name}}
+    return {"score": fmean(scores.values()), "targets": {name: score for name, score in scores.items() if name}}
 
 
 def predictions_of(
@@ -74,14 +67,9 @@ def scores_by_target(
     assert data.target is not None
     if not encoder.targets_of:
         return {"": score_of(predictions, data.target, metric, encoder.target_scale)}
-    found, first = {}, 0
-    for one, values in zip(encoder.targets_of, data.target.T, strict=True):
-        known, width = ~values.isnan(), len(one.class_names) or 1
-        own, truth = [each[known, first : first + width] for each in predictions], values[known]
-        if len(truth):
-            found[one.name] = score_of(own, truth.long() if one.class_names else truth, metric, one.target_scale)
-        first += width
-    return found
+    widths, mean = [len(one.class_names) or 1 for one in encoder.targets_of], torch.stack(list(predictions)).mean(dim=0)
+    several = zip(encoder.targets_of, where_known(mean, data.target, widths), strict=True)
+    return {one.name: score_of([own], truth, metric, one.target_scale) for one, (own, truth) in several if len(truth)}
 
 
 def score_of(predictions: Sequence[Tensor], target: Tensor, metric: str = "", scale: float = 1.0) -> float:

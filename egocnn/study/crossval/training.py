@@ -189,8 +189,8 @@ def _run(settings: FoldSettings, task: FoldTask, restarts: Restarts, parts: Sequ
         raise DivergedError(f"{diverged}; try a smaller --learning-rate")
     if is_averaged:
         every = [[own for each, _ in restarts for own in scoring.predictions_of(each, data, device)] for data in parts]
-        alone = fmean(scoring.mean_of(by_target([each], tested)) for each in every[0])
-        validation_score = scoring.mean_of(by_target(every[1], validation))
+        alone = fmean(fmean(by_target([each], tested).values()) for each in every[0])
+        validation_score = fmean(by_target(every[1], validation).values())
         found = scoring.tested_scores(by_target(every[0], tested))
         return FoldRun(**found, validation_score=validation_score, restart=0, seeds=seeds, alone=alone)
     chosen, best, sign = 0, None, -1 if metric in LOWER_IS_BETTER else 1
@@ -200,19 +200,18 @@ def _run(settings: FoldSettings, task: FoldTask, restarts: Restarts, parts: Sequ
         assert epoch is not None
         # all networks together, by the metric, and in its unit
         if len(history.of_each) > 1 or metric not in ("", history.monitor) or sign < 0:
-            own = scoring.mean_of(by_target(scoring.predictions_of(replica, validation, device), validation))
+            own = fmean(by_target(scoring.predictions_of(replica, validation, device), validation).values())
             epoch = replace(epoch, validation_score=sign * own)
         if epoch.beats(best):
             chosen, best = number, epoch
     assert best is not None
     replica, history = restarts[chosen]
-    is_one = len(replica.predictor.networks) == 1
     found = scoring.tested_scores(by_target(scoring.predictions_of(replica, tested, device), tested))
     found |= {"validation_score": sign * best.validation_score, "restart": chosen + 1, "epochs": len(history.epochs)}
-    if is_one:
+    if len(replica.predictor.networks) == 1:
         return FoldRun(**found, seeds=seeds, best_epoch=best.epoch)
     each = scoring.predictions_of(replica, tested, device, of_each=True)
-    return FoldRun(**found, seeds=seeds, alone=fmean(scoring.mean_of(by_target([one], tested)) for one in each))
+    return FoldRun(**found, seeds=seeds, alone=fmean(fmean(by_target([one], tested).values()) for one in each))
 
 
 def cross_validate(
