@@ -143,8 +143,7 @@ def monitored(name: str, outputs: Tensor, target: Tensor, loss: float, widths: S
 
 
 def monitor_of(name: str, target: Tensor, widths: Sequence[int] = ()) -> str:
-    """What chooses the best epoch of a training on these targets (G), or (G, T) with so many columns each: ``name``, or
-    what auto stands for."""
+    """What chooses the best epoch, given targets (G), or (G, T) of these widths: ``name``, or what auto stands for."""
     if name == "loss" or (target.ndim == 2 and name == "auto"):
         return "loss"
     kinds = {width == 1 for width in widths} or {target.is_floating_point()}

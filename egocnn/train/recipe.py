@@ -46,8 +46,8 @@ from egocnn.nn.predict import predict_each
 from egocnn.nn.stacked import check_stackable
 from egocnn.train.checkpoint import Checkpoint
 from egocnn.train.engines.common import Member
+from egocnn.train.engines.distributed import World
 from egocnn.train.engines.distributed.engine import current
-from egocnn.train.engines.distributed.world import World
 from egocnn.train.history import History, Report, mean_history
 from egocnn.train.loop import EngineName, fit, free_megabytes
 from egocnn.train.metrics import loss_of

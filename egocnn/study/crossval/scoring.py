@@ -3,10 +3,9 @@ object with ``fit`` and ``predict``, as scikit-learn has them, the whole run of 
 
 import copy
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from itertools import product
-from statistics import fmean
 from typing import Any
 
 import numpy as np
@@ -41,11 +40,6 @@ def check_tasks(tasks: Sequence[FoldTask], graphs: Graphs, metric: str, *, netwo
             lack = f"{in_words(metric)} says nothing of {where}, as all are alike"
             lack = lack if len(known) else f"target {name} is known of none of {where}"
             rule(len(np.unique(known)) >= least, f"{lack}; fewer --folds or a larger --validation may help")
-
-
-def tested_scores(scores: Mapping[str, float]) -> dict[str, Any]:
-    """The scores of the tested graphs, and their mean."""
-    return {"score": fmean(scores.values()), "targets": {name: score for name, score in scores.items() if name}}
 
 
 def predictions_of(
@@ -85,10 +79,10 @@ def score_of(predictions: Sequence[Tensor], target: Tensor, metric: str = "", sc
 
 
 def summary_of(scores: Sequence[float], metric: str) -> dict[str, Any]:
-    """Mean, std and interval, which stays within what the score can be."""
+    """What is scored, mean, std and interval, which stays within what the score can be."""
     bounds = {} if metric in LOWER_IS_BETTER else {"most": 1.0}
     bounds |= {} if metric in ("r2", "spearman", "mcc", OF_BOTH) else {"least": 0.0}
-    return asdict(summarise(scores, **bounds))
+    return {"score": metric, **asdict(summarise(scores, **bounds))}
 
 
 @dataclass(frozen=True, slots=True)

@@ -187,12 +187,17 @@ def _run(settings: FoldSettings, task: FoldTask, restarts: Restarts, parts: Sequ
     if len(sound) < (len(restarts) if is_averaged else 1):
         diverged = f"training diverged in fold {task.fold}: no epoch gave a finite loss"
         raise DivergedError(f"{diverged}; try a smaller --learning-rate")
+
+    def run_of(predictions: Sequence[torch.Tensor], **own: Any) -> FoldRun:
+        scores = by_target(predictions, tested)
+        targets = {name: score for name, score in scores.items() if name}
+        return FoldRun(score=fmean(scores.values()), targets=targets, seeds=seeds, **own)
+
     if is_averaged:
         every = [[own for each, _ in restarts for own in scoring.predictions_of(each, data, device)] for data in parts]
         alone = fmean(fmean(by_target([each], tested).values()) for each in every[0])
         validation_score = fmean(by_target(every[1], validation).values())
-        found = scoring.tested_scores(by_target(every[0], tested))
-        return FoldRun(**found, validation_score=validation_score, restart=0, seeds=seeds, alone=alone)
+        return run_of(every[0], validation_score=validation_score, restart=0, alone=alone)
     chosen, best, sign = 0, None, -1 if metric in LOWER_IS_BETTER else 1
     for number in sound:
         replica, history = restarts[number]
@@ -206,12 +211,12 @@ def _run(settings: FoldSettings, task: FoldTask, restarts: Restarts, parts: Sequ
             chosen, best = number, epoch
     assert best is not None
     replica, history = restarts[chosen]
-    found = scoring.tested_scores(by_target(scoring.predictions_of(replica, tested, device), tested))
-    found |= {"validation_score": sign * best.validation_score, "restart": chosen + 1, "epochs": len(history.epochs)}
-    if len(replica.predictor.networks) == 1:
-        return FoldRun(**found, seeds=seeds, best_epoch=best.epoch)
-    each = scoring.predictions_of(replica, tested, device, of_each=True)
-    return FoldRun(**found, seeds=seeds, alone=fmean(fmean(by_target([one], tested).values()) for one in each))
+    chose: dict[str, Any] = {"restart": chosen + 1, "epochs": len(history.epochs), "best_epoch": best.epoch}
+    if len(replica.predictor.networks) > 1:
+        each = scoring.predictions_of(replica, tested, device, of_each=True)
+        chose |= {"best_epoch": None, "alone": fmean(fmean(by_target([one], tested).values()) for one in each)}
+    predictions = scoring.predictions_of(replica, tested, device)
+    return run_of(predictions, validation_score=sign * best.validation_score, **chose)
 
 
 def cross_validate(
@@ -280,13 +285,12 @@ def cross_validate(
     each = [(name, usual[bool(names)] if metric == OF_BOTH else metric) for name, names in graphs.outline.targets]
     several = {name: scoring.summary_of([fold.targets[name] for fold in done], own) for name, own in each}
     record = CrossValidation(
-        model=name_of(model), data=data, protocol=protocol.name, score=metric,
+        model=name_of(model), data=data, protocol=protocol.name, targets=several,
         **scoring.summary_of([fold.score for fold in done], metric), folds=tuple(done),
         seconds=partial.seconds + time.perf_counter() - started,
         **{name: sum(getattr(fold, name) for fold in done) for name in SECONDS}, **largest, seed=train.seed,
         restarts=protocol.restarts, runs=protocol.runs, stacked=stacked, settings=settings, split=split,
         fingerprint=partial.fingerprint, machine=name_machine(device, ray), versions=library_versions(),
-        targets={name: {"score": own, **several[name]} for name, own in each},
     )  # fmt: skip
     partial.finish(record)
     return record

@@ -79,8 +79,7 @@ class Progress:
 
 
 class AdamW(torch.optim.AdamW):
-    """torch's own without the wrappers that keep its compiler out of these methods: the first call of each would import
-    the compiler, which takes seconds."""
+    """torch's own without the wrappers whose first call would import its compiler, which takes seconds."""
 
     add_param_group: Any = unwrap(torch.optim.AdamW.add_param_group)
     state_dict: Any = unwrap(torch.optim.AdamW.state_dict)

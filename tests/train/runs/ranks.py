@@ -10,7 +10,7 @@ from egocnn.data.arrays import Ints
 from egocnn.encode.batch import EncodedGraphs
 from egocnn.encode.cache import EncodedCache
 from egocnn.train import recipe
-from egocnn.train.engines.distributed.world import World
+from egocnn.train.engines.distributed import World
 
 
 def run(notes: Path, words: list[str]) -> int:

@@ -29,7 +29,7 @@ from egocnn.nn.engines.padded import statistics, sums_of, update_running
 from egocnn.nn.predict import portions
 from egocnn.train.checkpoint import pack, unpack
 from egocnn.train.engines.common import Member, Progress, epoch_seed
-from egocnn.train.engines.distributed.world import World
+from egocnn.train.engines.distributed import World
 from egocnn.train.engines.plain import PlainEngine, run_batch
 from egocnn.train.metrics import SeveralTargets, loss_and_score, loss_of, weight_of
 
