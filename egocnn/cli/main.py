@@ -15,7 +15,7 @@ from egocnn.cli.output import check_out, print_remark
 from egocnn.cli.settings import loaded_settings
 from egocnn.config import ALL, ModelConfig, ReadConfig
 from egocnn.errors import EgoCNNError
-from egocnn.train.engines.distributed.world import only_for_train
+from egocnn.train.engines.distributed import only_for_train
 
 
 def main(words: Sequence[str] | None = None) -> int:

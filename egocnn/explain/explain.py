@@ -21,8 +21,7 @@ from egocnn.explain.techniques import TECHNIQUES, ExplainedBatch, occlude
 from egocnn.explain.techniques.attention import AttentionHead
 from egocnn.model import Model, check_finite
 from egocnn.nn import EgoCNN, Output
-from egocnn.nn.device import choose_device, one_thread
-from egocnn.nn.memory import by_halves
+from egocnn.nn.device import by_halves, choose_device, one_thread
 from egocnn.nn.predict import portions
 
 FEW = 256  # Nodes of all graphs together up to which a second thread costs more than it gives.

@@ -10,9 +10,9 @@ from torch import Tensor
 
 from egocnn.data.arrays import bits, mix, pointers, ranges, sum_rows
 from egocnn.nn.batch import Batch, Batchable
+from egocnn.nn.device import by_halves
 from egocnn.nn.engines import Neighbours
 from egocnn.nn.engines.cpu import Plan, products_of
-from egocnn.nn.memory import by_halves
 from egocnn.nn.model import EgoCNN
 
 NODES_AT_ONCE = 1 << 15  # Nodes per batch where nothing is learned: bounds the memory.

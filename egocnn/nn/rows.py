@@ -10,9 +10,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from egocnn.nn.engines.dropout import Draws, Dropout
-from egocnn.nn.engines.norm import Mode, Running, norm_graphs, norm_relu_dropout
 from egocnn.nn.engines.operator import factor_type
+from egocnn.nn.engines.padded import Draws, Dropout, Mode, Running, norm_graphs, norm_relu_dropout
 
 Activation: TypeAlias = Callable[[Tensor, nn.Module], Tensor]  # what follows the sums of a layer, given its norm
 

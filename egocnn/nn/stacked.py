@@ -12,9 +12,8 @@ from egocnn.errors import ConfigError
 from egocnn.nn.batch import Layout, slots_of
 from egocnn.nn.embed import PatchySan
 from egocnn.nn.engines import Neighbours
-from egocnn.nn.engines.dropout import Dropout
 from egocnn.nn.engines.operator import factor_type
-from egocnn.nn.engines.pool import pool
+from egocnn.nn.engines.padded import Dropout, pool
 from egocnn.nn.model import EgoCNN, Output
 from egocnn.nn.rows import Learning, PaddedRows
 
@@ -192,14 +191,11 @@ class StackedNetwork:
 
 def check_stackable(networks: Sequence[EgoCNN]) -> None:
     """Raise unless the networks can be stacked."""
-    first = networks[0]
+    first, outputs = networks[0], {(each.out.out_features, each.widths) for each in networks}
     for is_wrong, rule in (
         (first.custom_embedding, "a network with an embedding module of its own cannot"),
         (any(each.config != first.config for each in networks), "only networks of the same settings can"),
-        (
-            len({(each.out.out_features, each.widths) for each in networks}) > 1,
-            "only networks with the same number of outputs can",
-        ),
+        (len(outputs) > 1, "only networks with the same number of outputs can"),
     ):
         if is_wrong:
             raise ConfigError(f"{rule} be trained stacked")

@@ -8,7 +8,7 @@ Epochs are computed by one of three engines: plain (on a CPU several networks si
 group. Where the memory does not suffice, less is computed at a time, with the same result. Recorded, half as many
 networks train together, and so on down to one, which then trains plainly; what they had begun goes on from the last
 checkpoint, or starts again where none is kept. Plain, the gradients of a batch are computed in parts
-(:mod:`egocnn.train.engines.parts`), and validation by halves (:mod:`egocnn.nn.memory`)."""
+(:mod:`egocnn.train.engines.parts`), and validation by halves (:mod:`egocnn.nn.device`)."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -19,13 +19,11 @@ import numpy as np
 import torch
 
 from egocnn.config import ModelConfig, TrainConfig
-from egocnn.nn.device import choose_device
-from egocnn.nn.memory import attempt, inform, warn
+from egocnn.nn.device import attempt, choose_device, inform, warn
 from egocnn.train.engines.common import Build, Member, Progress, copy_of
 from egocnn.train.engines.distributed.engine import DistributedEngine
-from egocnn.train.engines.plain import PlainEngine
+from egocnn.train.engines.plain import PlainEngine, SideBySideEngine, gains_from_threads
 from egocnn.train.engines.recorded.engine import RecordedEngine
-from egocnn.train.engines.side_by_side import SideBySideEngine, gains_from_threads
 from egocnn.train.history import History
 from egocnn.train.metrics import monitor_of
 

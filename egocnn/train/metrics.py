@@ -2,7 +2,7 @@
 
 import math
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -119,17 +119,20 @@ def loss_and_score(
     return loss, monitored(monitor, outputs, target, loss, widths)
 
 
+def where_known(outputs: Tensor, target: Tensor, widths: Sequence[int]) -> Iterator[tuple[Tensor, Tensor]]:
+    """Of every target (B, T) its columns of the outputs and its values, for the graphs where it is known."""
+    for block, values in zip(torch.split(outputs, list(widths), dim=1), target.T, strict=True):
+        known = ~values.isnan()
+        yield block[known], values[known].long() if block.shape[1] > 1 else values[known]
+
+
 def monitored(name: str, outputs: Tensor, target: Tensor, loss: float, widths: Sequence[int] = ()) -> float:
     """The score that chooses the best epoch, negated where lower is better: '' for accuracy or R², of several targets
     for the loss as it is, 0 where it is undefined and the loss decides. ``widths``: the columns of several targets"""
     if name == "loss" or (target.ndim == 2 and not name):
         return -loss if name else loss
     if target.ndim == 2:  # (B, T): the mean over the targets, each where it is known
-        each, blocks = list[float](), torch.split(outputs, list(widths), dim=1)
-        for block, values in zip(blocks, target.T, strict=True):
-            if (known := ~values.isnan()).any():
-                own = values[known].long() if block.shape[1] > 1 else values[known]
-                each.append(monitored(name, block[known], own, loss))
+        each = [monitored(name, *own, loss) for own in where_known(outputs, target, widths) if len(own[1])]
         return sum(each) / max(len(each), 1)
     if name in ("", "accuracy", "r2"):
         return r2(outputs[:, 0], target) if target.is_floating_point() else accuracy(outputs, target)
@@ -140,8 +143,7 @@ def monitored(name: str, outputs: Tensor, target: Tensor, loss: float, widths: S
 
 
 def monitor_of(name: str, target: Tensor, widths: Sequence[int] = ()) -> str:
-    """What chooses the best epoch of a training on these targets (G), or (G, T) with so many columns each: ``name``, or
-    what auto stands for."""
+    """What chooses the best epoch, given targets (G), or (G, T) of these widths: ``name``, or what auto stands for."""
     if name == "loss" or (target.ndim == 2 and name == "auto"):
         return "loss"
     kinds = {width == 1 for width in widths} or {target.is_floating_point()}

@@ -37,14 +37,14 @@ from egocnn.encode.encoder import Encoder, Survey, check_nodes
 from egocnn.errors import ConfigError, DivergedError
 from egocnn.model import FITTED, Model, mean_output
 from egocnn.nn.batch import Batchable
-from egocnn.nn.device import choose_device
-from egocnn.nn.memory import warn
+from egocnn.nn.device import choose_device, warn
 from egocnn.nn.model import EgoCNN
 from egocnn.nn.predict import predict_each
 from egocnn.nn.stacked import check_stackable
 from egocnn.train.checkpoint import Checkpoint
 from egocnn.train.engines.common import Member
-from egocnn.train.engines.distributed.world import World, current
+from egocnn.train.engines.distributed import World
+from egocnn.train.engines.distributed.engine import current
 from egocnn.train.history import History, Report, mean_history
 from egocnn.train.loop import EngineName, fit, free_megabytes
 from egocnn.train.metrics import loss_of

@@ -25,7 +25,8 @@ from egocnn.errors import DivergedError, RunError
 from egocnn.files import csv_text, digest_of_file, digest_of_plain, regular, remove, to_toml, write_json, write_text
 from egocnn.model import DIGESTS, MODEL, Model, check_finite, check_model, mean_output, read_config
 from egocnn.train.checkpoint import Checkpoint
-from egocnn.train.engines.distributed.world import World, current
+from egocnn.train.engines.distributed import World
+from egocnn.train.engines.distributed.engine import current
 from egocnn.train.history import Epoch, History, Report
 from egocnn.train.metrics import known_truth, recalls, scores_by_target
 from egocnn.train.predictions import prediction_kinds, prediction_rows

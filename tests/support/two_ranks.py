@@ -15,8 +15,8 @@ from torch import Tensor, nn
 
 from egocnn.config import ModelConfig, TrainConfig
 from egocnn.train.engines.common import Member
-from egocnn.train.engines.distributed.norm import SharedNorm
-from egocnn.train.engines.distributed.world import World, joined
+from egocnn.train.engines.distributed import World
+from egocnn.train.engines.distributed.engine import SharedNorm, joined
 from egocnn.train.history import History, mean_history
 from egocnn.train.loop import fit
 from tests.support.tiny import SIZES, TRAIN, alcohols, oxygens, parts, plain_model, several_targets, two_targets

@@ -13,7 +13,7 @@ import torch
 from egocnn.data.graphs import Graphs
 from egocnn.encode.batch import EncodedGraphs
 from egocnn.model import Model
-from egocnn.nn import EgoCNN, memory
+from egocnn.nn import EgoCNN, device
 from egocnn.nn.predict import predict_each
 from egocnn.train.history import Epoch, History
 from egocnn.train.loop import EngineName
@@ -125,7 +125,7 @@ def test_uneven_classes_are_judged_by_roc_auc_and_that_is_said(
     assert graphs.target is not None
     uneven = graphs[sorted([*np.flatnonzero(graphs.target == 0), *np.flatnonzero(graphs.target == 1)[:4]])]
     network, train, validation = parts(uneven)
-    memory.inform.cache_clear()
+    device.inform.cache_clear()
     with caplog.at_level(logging.INFO, "egocnn"):
         history = fit(network, train, parts(graphs)[2], plain_train(epochs=3), engine=engine)
     assert "ROC AUC chooses the best epoch" in caplog.text

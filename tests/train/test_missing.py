@@ -5,9 +5,8 @@ import torch
 
 from egocnn.config import Readout, TrainConfig
 from egocnn.nn.rows import PresentRows
-from egocnn.train.engines.common import Member
+from egocnn.train.engines.common import Member, present_in, present_nodes
 from egocnn.train.engines.plain import run_batch
-from egocnn.train.missing import present_in, present_nodes
 from tests.support.samples import sure
 from tests.support.tiny import SIZES, alcohols, parts, plain_model, plain_train
 

@@ -20,9 +20,9 @@ from egocnn.config import TrainConfig
 from egocnn.nn.rows import SeededDropout, drawing_from
 from egocnn.train import loop
 from egocnn.train.checkpoint import Checkpoint
-from egocnn.train.engines import side_by_side
+from egocnn.train.engines import plain
 from egocnn.train.engines.common import Member, Progress
-from egocnn.train.engines.side_by_side import Turns, gains_from_threads
+from egocnn.train.engines.plain import Turns, gains_from_threads
 from egocnn.train.history import Epoch, History
 from egocnn.train.metrics import evaluate
 from tests.support.samples import sure
@@ -216,7 +216,7 @@ def test_one_network_large_batches_and_modules_of_the_user_take_all_threads_in_t
     several[1].network.custom_embedding = True
     assert not gains_from_threads(several, CONFIG)
     several[1].network.custom_embedding = False
-    monkeypatch.setattr(side_by_side, "LARGE", 5)
+    monkeypatch.setattr(plain, "LARGE", 5)
     assert not gains_from_threads(several, CONFIG)
     forwards = Forwards(several)
     fit(several, 2, replace(CONFIG, epochs=1))

@@ -30,7 +30,8 @@ def add_arguments(parser: Parser) -> None:
 
 def train(options: Options) -> None:
     """Train, write the run folder and print the scores; one of several processes under torchrun."""
-    from egocnn.train.engines.distributed.world import World, joined
+    from egocnn.train.engines.distributed import World
+    from egocnn.train.engines.distributed.engine import joined
 
     with joined(World.here(), device=options.device):
         graphs = open_graphs(options)
@@ -39,7 +40,7 @@ def train(options: Options) -> None:
 
 def train_and_print(options: Options, graphs: "Collection", reading: dict[str, Any], source: str, folder: Path) -> None:
     """Train, write the run folder and print the scores; ``source``: where the graphs come from, read as ``reading``"""
-    from egocnn.train.engines.distributed.world import World
+    from egocnn.train.engines.distributed import World
     from egocnn.train.progress import tensorboard_report, training_report
     from egocnn.train.run import train_run
     from egocnn.train.run_folder import growing_place

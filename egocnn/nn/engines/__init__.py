@@ -1,5 +1,5 @@
 """Below a layer, tensors -> tensors: :mod:`reference` defines the ego-convolution, :mod:`cpu` and :mod:`gpu` compute it
-and :func:`ego_conv` chooses; :mod:`norm`, :mod:`pool` and :mod:`dropout` are for padded rows of R networks."""
+and :func:`ego_conv` chooses; :mod:`padded` is for padded rows of R networks."""
 
 from dataclasses import dataclass, replace
 

@@ -69,7 +69,7 @@ def answer_requests(
 
 def _answer(connection: Connection, model: "ServedModel", request: Plain, data: bytes) -> bool:
     """Send an answer for each job of the request; whether memory ran out."""
-    from egocnn.nn.memory import is_out_of_memory
+    from egocnn.nn.device import is_out_of_memory
 
     jobs = [ExplainJob(**job | {"lines": tuple(job["lines"])}) for job in request["jobs"]]
     exhausted = False

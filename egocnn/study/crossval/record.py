@@ -112,6 +112,11 @@ class CrossValidation:
         folds = tuple(Fold.from_plain(fold) for fold in plain["folds"])
         return CrossValidation(**{**plain, "interval": (low, high), "folds": folds})
 
+    def check_paired(self, model: str, split: str, score: str) -> None:
+        """Refuse to be compared with a model where folds or score are others."""
+        apart = f"{model} and {self.model} are not tested on the same folds by the same score: no paired comparison"
+        rule((split, score) == (self.split, self.score), apart)
+
     def lines(self) -> Iterator[str]:
         """A table for people."""
         yield "fold   test  validation  restart  best epoch  graphs"
@@ -166,16 +171,10 @@ def read_record(path: Path) -> CrossValidation | None:
         raise RunError(f"{path}: is not {what}") from None
 
 
-def check_paired(one: tuple[str, str, str], other: CrossValidation) -> None:
-    """Refuse to compare where folds or score, which follow the name of the model, are others."""
-    apart = f"{one[0]} and {other.model} are not tested on the same folds by the same score: no paired comparison"
-    rule(one[1:] == (other.split, other.score), apart)
-
-
 def compare(one: CrossValidation, other: CrossValidation) -> PairedTest:
     """The first minus the second, by the corrected resampled t-test. What trains and what validates both count as
     trained on: both decide the model that is tested."""
-    check_paired((one.model, one.split, one.score), other)
+    other.check_paired(one.model, one.split, one.score)
     tested = sum(fold.test_graphs for fold in one.folds)
     trained = sum(fold.train_graphs + fold.validation_graphs for fold in one.folds)
     scores = ([fold.score for fold in each.folds] for each in (one, other))

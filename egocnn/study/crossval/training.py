@@ -21,26 +21,9 @@ from egocnn.errors import ConfigError, DivergedError
 from egocnn.nn.batch import Batchable
 from egocnn.nn.device import choose_device
 from egocnn.study.cluster import library_versions, name_machine, peak_megabytes, run_jobs
+from egocnn.study.crossval import scoring
 from egocnn.study.crossval.folds import Combine, FoldTask, Protocol, digest_of_folds, make_tasks
-from egocnn.study.crossval.other_models import Refitted
-from egocnn.study.crossval.record import (
-    SECONDS,
-    CrossValidation,
-    Fold,
-    FoldRun,
-    PartialRecord,
-    check_paired,
-    fingerprint,
-    state,
-)
-from egocnn.study.crossval.scoring import (
-    check_tasks,
-    mean_of,
-    predictions_of,
-    scores_by_target,
-    summary_of,
-    tested_scores,
-)
+from egocnn.study.crossval.record import SECONDS, CrossValidation, Fold, FoldRun, PartialRecord, fingerprint, state
 from egocnn.train import recipe
 from egocnn.train.history import History, mean_history
 from egocnn.train.loop import EngineName, Reports, fit
@@ -198,18 +181,23 @@ def _run(settings: FoldSettings, task: FoldTask, restarts: Restarts, parts: Sequ
     """The score of the restart that did best in validation, or of all together; diverged ones predict nothing."""
     (tested, validation), device = parts, choose_device(settings.train.device)
     metric, is_averaged = settings.metric, settings.combine == "average"
-    by_target = partial(scores_by_target, metric=metric, encoder=restarts[0][0].predictor.encoder)
+    by_target = partial(scoring.scores_by_target, metric=metric, encoder=restarts[0][0].predictor.encoder)
     seeds = tuple(replica.seeds[0] for replica, _ in restarts)
     sound = [n for n, (_, history) in enumerate(restarts) if all(each.best is not None for each in history.of_each)]
     if len(sound) < (len(restarts) if is_averaged else 1):
         diverged = f"training diverged in fold {task.fold}: no epoch gave a finite loss"
         raise DivergedError(f"{diverged}; try a smaller --learning-rate")
+
+    def run_of(predictions: Sequence[torch.Tensor], **own: Any) -> FoldRun:
+        scores = by_target(predictions, tested)
+        targets = {name: score for name, score in scores.items() if name}
+        return FoldRun(score=fmean(scores.values()), targets=targets, seeds=seeds, **own)
+
     if is_averaged:
-        every = [[own for each, _ in restarts for own in predictions_of(each, data, device)] for data in parts]
-        alone = fmean(mean_of(by_target([each], tested)) for each in every[0])
-        validation_score = mean_of(by_target(every[1], validation))
-        found = tested_scores(by_target(every[0], tested))
-        return FoldRun(**found, validation_score=validation_score, restart=0, seeds=seeds, alone=alone)
+        every = [[own for each, _ in restarts for own in scoring.predictions_of(each, data, device)] for data in parts]
+        alone = fmean(fmean(by_target([each], tested).values()) for each in every[0])
+        validation_score = fmean(by_target(every[1], validation).values())
+        return run_of(every[0], validation_score=validation_score, restart=0, alone=alone)
     chosen, best, sign = 0, None, -1 if metric in LOWER_IS_BETTER else 1
     for number in sound:
         replica, history = restarts[number]
@@ -217,19 +205,18 @@ def _run(settings: FoldSettings, task: FoldTask, restarts: Restarts, parts: Sequ
         assert epoch is not None
         # all networks together, by the metric, and in its unit
         if len(history.of_each) > 1 or metric not in ("", history.monitor) or sign < 0:
-            own = mean_of(by_target(predictions_of(replica, validation, device), validation))
+            own = fmean(by_target(scoring.predictions_of(replica, validation, device), validation).values())
             epoch = replace(epoch, validation_score=sign * own)
         if epoch.beats(best):
             chosen, best = number, epoch
     assert best is not None
     replica, history = restarts[chosen]
-    is_one = len(replica.predictor.networks) == 1
-    found = tested_scores(by_target(predictions_of(replica, tested, device), tested))
-    found |= {"validation_score": sign * best.validation_score, "restart": chosen + 1, "epochs": len(history.epochs)}
-    if is_one:
-        return FoldRun(**found, seeds=seeds, best_epoch=best.epoch)
-    each = predictions_of(replica, tested, device, of_each=True)
-    return FoldRun(**found, seeds=seeds, alone=fmean(mean_of(by_target([one], tested)) for one in each))
+    chose: dict[str, Any] = {"restart": chosen + 1, "epochs": len(history.epochs), "best_epoch": best.epoch}
+    if len(replica.predictor.networks) > 1:
+        each = scoring.predictions_of(replica, tested, device, of_each=True)
+        chose |= {"best_epoch": None, "alone": fmean(fmean(by_target([one], tested).values()) for one in each)}
+    predictions = scoring.predictions_of(replica, tested, device)
+    return run_of(predictions, validation_score=sign * best.validation_score, **chose)
 
 
 def cross_validate(
@@ -259,7 +246,7 @@ def cross_validate(
     >>> result.model, len(result.folds)
     ('ego-cnn', 4)"""
     if not isinstance(model, ModelConfig) and not hasattr(model, "run_fold"):
-        model = Refitted(model)
+        model = scoring.Refitted(model)
     protocol = protocol or Protocol(folds=folds, restarts=restarts)
     execution = Execution(jobs=jobs, ray=ray, stack=stack, progress=progress or ignore, log=log or ignore)
     metric = _checked_metric(graphs, model, protocol, execution)
@@ -271,7 +258,7 @@ def cross_validate(
     if device.type == "cuda":
         torch.cuda.reset_peak_memory_stats(device)
     tasks = make_tasks(graphs.outline, protocol, train)
-    check_tasks(tasks, graphs.outline, metric, networks=train.networks)
+    scoring.check_tasks(tasks, graphs.outline, metric, networks=train.networks)
     settings: dict[str, Any] = {"model": {}, "train": {"seed": train.seed, "validation": train.validation}}
     if isinstance(model, ModelConfig):
         settings = {"model": asdict(model), "train": asdict(train)}
@@ -281,7 +268,7 @@ def cross_validate(
     stated = state(name_of(model), protocol.name, protocol.folds, protocol.runs, protocol.restarts, settings)
     split = digest_of_folds(tasks)
     if against is not None:
-        check_paired((name_of(model), split, metric), against)
+        against.check_paired(name_of(model), split, metric)
     partial = PartialRecord.open(out, fingerprint(graphs, split, stated), stated, overwrite=overwrite)
     if (finished := partial.finished()) is not None:
         return finished
@@ -296,14 +283,14 @@ def cross_validate(
     }
     usual = {True: "accuracy", False: "r2"}
     each = [(name, usual[bool(names)] if metric == OF_BOTH else metric) for name, names in graphs.outline.targets]
+    several = {name: scoring.summary_of([fold.targets[name] for fold in done], own) for name, own in each}
     record = CrossValidation(
-        model=name_of(model), data=data, protocol=protocol.name, score=metric,
-        **summary_of([fold.score for fold in done], metric), folds=tuple(done),
+        model=name_of(model), data=data, protocol=protocol.name, targets=several,
+        **scoring.summary_of([fold.score for fold in done], metric), folds=tuple(done),
         seconds=partial.seconds + time.perf_counter() - started,
         **{name: sum(getattr(fold, name) for fold in done) for name in SECONDS}, **largest, seed=train.seed,
         restarts=protocol.restarts, runs=protocol.runs, stacked=stacked, settings=settings, split=split,
         fingerprint=partial.fingerprint, machine=name_machine(device, ray), versions=library_versions(),
-        targets={name: {"score": own, **summary_of([fold.targets[name] for fold in done], own)} for name, own in each},
     )  # fmt: skip
     partial.finish(record)
     return record

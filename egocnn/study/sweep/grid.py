@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from difflib import get_close_matches
-from typing import Any, NamedTuple, TypeAlias, get_args, get_type_hints
+from typing import Any, NamedTuple, get_args, get_type_hints
 
 import numpy as np
 
@@ -146,9 +146,6 @@ class PairScore:
     targets: dict[str, float] = field(default_factory=dict)  # of several the score of each, whose mean ``score`` is
 
 
-Scores: TypeAlias = Sequence[Sequence[PairScore]]  # of every setting those of its folds
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
     """One setting on all folds."""
@@ -226,7 +223,9 @@ class Sweep:
         return csv_text([("rank", *self.over, *last, *(f"{name} mean" for name in targets)), *rows])
 
 
-def ranked(points: Sequence[GridPoint], scores: Scores, *, lower: bool = False) -> list[tuple[GridPoint, Row]]:
+def ranked(
+    points: Sequence[GridPoint], scores: Sequence[Sequence[PairScore]], *, lower: bool = False
+) -> list[tuple[GridPoint, Row]]:
     """The best (``lower``: lowest) mean first, of equals the smaller, then in order of the grid; diverged ones last."""
     rows: list[tuple[GridPoint, Row]] = []
     for point, several in zip(points, scores, strict=True):

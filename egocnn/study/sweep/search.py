@@ -91,7 +91,8 @@ class SweepFolder:
         remove(self.folder)
 
     def _path(self, point: GridPoint, fold: int) -> Path:
-        decides = [self.fingerprint, asdict(point.model), without_device(point.train), fold]
+        # all settings that decide a score: where it is computed does not
+        decides = [self.fingerprint, asdict(point.model), {**asdict(point.train), "device": None}, fold]
         name = hashlib.sha256(json.dumps(decides, sort_keys=True).encode()).hexdigest()[:32]
         return self.folder / PAIRS / f"{name}.json"
 
@@ -101,11 +102,6 @@ def check_folder(folder: Path) -> None:
     check_is_no_file(folder, RunError)
     if folder.exists() and not (folder / ABOUT).exists() and any(folder.iterdir()):
         raise RunError(f"{folder}: is not empty and holds no sweep; name another folder")
-
-
-def without_device(train: TrainConfig) -> dict[str, Any]:
-    """All settings that decide a score: where it is computed does not."""
-    return {**asdict(train), "device": None}
 
 
 def sweep(
@@ -231,7 +227,7 @@ def _test(
     before = read_record(path)
     if before is not None:
         own = {"model": before.settings["model"], "train": {**before.settings["train"], "device": None}}
-        now = {"model": asdict(best.model), "train": without_device(best.train)}
+        now = {"model": asdict(best.model), "train": {**asdict(best.train), "device": None}}
         if own != json.loads(json.dumps(now)):  # as a file gives it back
             raise RunError(
                 f"{path}: another setting has had its look at the test folds; a second look makes them a part of the "

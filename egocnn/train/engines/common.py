@@ -1,5 +1,10 @@
 """What the loop and its engines share: the networks to train, how far each has come, and the rules of every epoch. All
-random numbers of an epoch follow from the seed of the network and the number of the epoch."""
+random numbers of an epoch follow from the seed of the network and the number of the epoch.
+
+Among the rules is which nodes a training step leaves out. A network that sees parts of graphs while it learns can be
+asked what a graph would be without one of its parts. A share of the graphs is shown in part: of each a share of the
+nodes, drawn between nothing and ``missing``, is absent. The choice is a hash of seed, epoch and number, so it does not
+depend on batches, engines or processes."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,13 +20,17 @@ from torch import Tensor
 
 from egocnn.config import Precision, TrainConfig
 from egocnn.data.arrays import Bools
+from egocnn.encode.batch import ranges
 from egocnn.nn.batch import Batchable
+from egocnn.nn.engines.padded import GOLDEN, mix
 from egocnn.nn.model import EgoCNN
 from egocnn.train.history import Epoch, History
 from egocnn.train.metrics import SeveralTargets
 
 WARM_UP = 0.05  # Share of all steps over which the learning rate rises.
 STEEPEST = 1.0  # Gradients longer than this are shortened to it: one odd batch must not throw a deep network off.
+IS_PART, SHARE, NODE = range(1, 4)
+"""Independent draws: whether a graph is shown in part, how much of it is missing, and which nodes."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -70,8 +79,7 @@ class Progress:
 
 
 class AdamW(torch.optim.AdamW):
-    """torch's own without the wrappers that keep its compiler out of these methods: the first call of each would import
-    the compiler, which takes seconds."""
+    """torch's own without the wrappers whose first call would import its compiler, which takes seconds."""
 
     add_param_group: Any = unwrap(torch.optim.AdamW.add_param_group)
     state_dict: Any = unwrap(torch.optim.AdamW.state_dict)
@@ -126,3 +134,28 @@ def rate(done: float, config: TrainConfig) -> float:
     if config.schedule == "constant":
         return 1.0
     return min(1.0, (done + 1e-3) / WARM_UP) * (1 + math.cos(math.pi * done)) / 2
+
+
+def present_nodes(seed: Tensor, epoch: Tensor, graph: Tensor, node: Tensor, config: TrainConfig) -> Tensor:
+    """(...) whether each node is there, given the numbers of the node and of its graph in their collection"""
+    key = mix(mix(seed) + epoch * GOLDEN)
+    is_part = _uniform(key, IS_PART, graph) < config.parts
+    share = _uniform(key, SHARE, graph) * config.missing
+    return ~is_part | (_uniform(key, NODE, node) >= share)
+
+
+def present_in(data: Batchable, chosen: Tensor, seed: int, epoch: int, config: TrainConfig) -> Tensor | None:
+    """(N) which nodes of the chosen graphs are there; None where all are, or hardly any would be"""
+    if config.parts == 0 or config.missing == 0:
+        return None
+    first, counts = data.node_ptr[chosen], data.node_ptr[chosen + 1] - data.node_ptr[chosen]
+    of_epoch = torch.tensor([seed, epoch], device=chosen.device)
+    there = present_nodes(of_epoch[0], of_epoch[1], chosen.repeat_interleave(counts), ranges(first, counts), config)
+    # a single node has no spread for the norms to learn
+    return None if there.all() or int(there.sum()) < 2 else there
+
+
+def _uniform(key: Tensor, stream: int, number: Tensor) -> Tensor:
+    """(...) between 0 and 1, independent for every stream and number"""
+    bits = mix(mix(key + stream) + number * GOLDEN)
+    return ((bits >> 40) & 0xFFFFFF).float() / (1 << 24)

@@ -19,8 +19,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from egocnn.nn.engines.norm import statistics, sums_of, update_running
-from egocnn.nn.memory import attempt, warn
+from egocnn.nn.device import attempt, warn
+from egocnn.nn.engines.padded import statistics, sums_of, update_running
 from egocnn.train.engines.common import reseeding
 
 

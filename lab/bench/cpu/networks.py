@@ -29,8 +29,7 @@ from egocnn.config import ModelConfig, TrainConfig
 from egocnn.data.graphs import Graphs
 from egocnn.data.read import read
 from egocnn.train.engines.common import Build, Member, Progress
-from egocnn.train.engines.plain import PlainEngine
-from egocnn.train.engines.side_by_side import SideBySideEngine
+from egocnn.train.engines.plain import PlainEngine, SideBySideEngine
 from egocnn.train.recipe import TrainingPlan, make_replica
 from egocnn.train.validation import part_numbers
 from lab.record import arguments, write_measured

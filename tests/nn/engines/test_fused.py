@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
+from egocnn.nn.device import warn
 from egocnn.nn.engines.gpu import fused as engine
 from egocnn.nn.engines.gpu import tiles
 from egocnn.nn.engines.gpu.fused import ego_conv_fused, is_available
 from egocnn.nn.engines.gpu.tiles import LONG, WINDOW, TileRows, Tiles, Transposed, windows_of
-from egocnn.nn.memory import warn
 from lab.bench.agreement.engine_agreement import TOLERANCE, ConvolutionCase, build, compare
 from tests.nn.engines.test_ops import check_single_gradients
 

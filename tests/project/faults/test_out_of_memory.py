@@ -21,7 +21,7 @@ from egocnn.config import ExplainConfig
 from egocnn.data.graphs import Graphs
 from egocnn.explain import explain
 from egocnn.explain.structure import CriticalStructure
-from egocnn.nn.memory import attempt, by_halves, warn
+from egocnn.nn.device import attempt, by_halves, warn
 from egocnn.train import loop
 from egocnn.train.engines.parts import GradientStep, add_gradients
 from egocnn.train.history import History

@@ -128,7 +128,7 @@ def test_the_test_fold_is_looked_at_once_by_the_best_restart(monkeypatch: pytest
         looks.append(len(data))
         return plain(replica, data, device)
 
-    monkeypatch.setattr(training, "predictions_of", spy)
+    monkeypatch.setattr(scoring, "predictions_of", spy)
     result = cross_validate(grouped(), MODEL, TRAIN, folds=3, restarts=3, stack=True)
     assert looks == [fold.test_graphs for fold in result.folds]
     assert sum(looks) == 60
@@ -229,7 +229,7 @@ def test_averaged_restarts_score_what_their_mean_probabilities_say(
         said.append((replica.seeds[0], len(data), own))
         return [own]
 
-    monkeypatch.setattr(training, "predictions_of", spy)
+    monkeypatch.setattr(scoring, "predictions_of", spy)
     result = cross_validate(graphs, MODEL, TRAIN, protocol=protocol, stack=stack)
     assert (result.runs, result.restarts) == (2, 3)
     assert result.settings["restarts"] == {"combine": "average"}

@@ -15,8 +15,8 @@ from torch import Tensor
 from egocnn.cli import main
 from egocnn.model import under
 from egocnn.train.engines.common import epoch_seed
-from egocnn.train.engines.distributed.engine import share_of
-from egocnn.train.engines.distributed.world import World, current, joined
+from egocnn.train.engines.distributed import World
+from egocnn.train.engines.distributed.engine import current, joined, share_of
 from tests.support.tiny import same
 from tests.support.two_ranks import CASES, trained
 

@@ -13,7 +13,7 @@ import pytest
 
 from egocnn.cli import main
 from egocnn.model import Model
-from egocnn.train.engines.distributed.world import LOST
+from egocnn.train.engines.distributed.engine import LOST
 from tests.support.commands import has_come_to, wait_until
 from tests.support.tiny import ALCOHOLS, COMPLETE, FLAGS, PATIENCE, alcohols, check_same_run, names_in
 

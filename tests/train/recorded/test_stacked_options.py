@@ -16,10 +16,10 @@ from egocnn.data.graphs import Graphs
 from egocnn.encode.batch import EncodedGraphs
 from egocnn.encode.encoder import Encoder
 from egocnn.nn import EgoCNN
-from egocnn.nn.engines.norm import Mode
+from egocnn.nn.engines.padded import Mode
 from egocnn.nn.rows import Learning
 from egocnn.nn.stacked import StackedBatch, StackedNetwork
-from egocnn.train.engines.recorded.joined import BatchShape, batch_of, join, sizes_of
+from egocnn.train.engines.recorded.batches import BatchShape, batch_of, join, sizes_of
 from tests.support.networks import doubled, randomise
 from tests.support.samples import sure
 from tests.support.tiny import TRAIN, alcohols, fit, plain_model

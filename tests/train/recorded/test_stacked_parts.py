@@ -10,9 +10,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from egocnn.nn.engines.dropout import Draws, Dropout
-from egocnn.nn.engines.norm import FusedNorm, Mode, PlainNorm, Running, norm_graphs, norm_relu_dropout
-from egocnn.nn.engines.pool import FusedPool, plain_pool
+from egocnn.nn.engines.padded import (
+    Draws,
+    Dropout,
+    FusedNorm,
+    FusedPool,
+    Mode,
+    PlainNorm,
+    Running,
+    norm_graphs,
+    norm_relu_dropout,
+    plain_pool,
+)
 from egocnn.train.engines.common import STEEPEST
 from egocnn.train.engines.recorded.adamw import StackedAdamW, update_fused, update_plain
 from tests.support.samples import sure

@@ -19,8 +19,7 @@ from egocnn.nn.engines import ego_conv_reference
 from egocnn.nn.stacked import StackedNetwork
 from egocnn.train.engines.common import epoch_seed
 from egocnn.train.engines.recorded.adamw import StackedAdamW
-from egocnn.train.engines.recorded.joined import BatchShape, batch_of, join, sizes_of
-from egocnn.train.engines.recorded.schedule import Schedule, portions
+from egocnn.train.engines.recorded.batches import BatchShape, Schedule, batch_of, join, portions, sizes_of
 from egocnn.train.engines.recorded.steps import EvaluationStep, StackedPresence, TrainingStep
 from tests.support.samples import sure
 from tests.support.strategies import random_graphs

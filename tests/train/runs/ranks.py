@@ -9,7 +9,7 @@ from egocnn.cli import main
 from egocnn.data.arrays import Ints
 from egocnn.encode.batch import EncodedCache, EncodedGraphs
 from egocnn.train import recipe
-from egocnn.train.engines.distributed.world import World
+from egocnn.train.engines.distributed import World
 
 
 def run(notes: Path, words: list[str]) -> int:

@@ -7,10 +7,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from egocnn.nn.device import warn
 from egocnn.nn.engines.gpu import HAS_TRITON
 from egocnn.nn.engines.gpu.tiles import LONG, WINDOW, Tiles, Transposed, chunk_nodes, table_of, windows_of
 from egocnn.nn.engines.operator import differentiable, factor_type
-from egocnn.nn.memory import warn
 
 SHARES = 64  # parts that a replica's nodes are cut into for the gradient of the filters: enough to keep a GPU busy
 PROGRAMS = 8192  # At most so many programs share sums among themselves: several rounds of a large GPU.

@@ -30,7 +30,7 @@ def norm_forward(
     MOMENTUM: tl.constexpr, EPSILON: tl.constexpr, DROPS: tl.constexpr, PARTS: tl.constexpr, BLOCK_M: tl.constexpr,
     BLOCK_D: tl.constexpr,
 ) -> None:  # fmt: skip
-    """:func:`egocnn.nn.engines.norm.norm_relu_dropout`; mean and inverse deviation are kept for the gradient."""
+    """:func:`egocnn.nn.engines.padded.norm_relu_dropout`; mean and inverse deviation are kept for the gradient."""
     replica = tl.program_id(0).to(tl.int64)
     d = tl.program_id(1) * BLOCK_D + tl.arange(0, BLOCK_D)
     known = d < D

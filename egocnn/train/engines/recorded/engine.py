@@ -18,8 +18,7 @@ from egocnn.nn.device import choose_device
 from egocnn.nn.stacked import StackedNetwork
 from egocnn.train.engines.common import Member, Progress, copy_of
 from egocnn.train.engines.recorded.adamw import StackedAdamW
-from egocnn.train.engines.recorded.joined import join, sizes_of
-from egocnn.train.engines.recorded.schedule import Schedule, portions
+from egocnn.train.engines.recorded.batches import Schedule, join, portions, sizes_of
 from egocnn.train.engines.recorded.steps import EvaluationStep, StackedPresence, TrainingStep
 from egocnn.train.history import SCORES, Epoch
 from egocnn.train.metrics import SeveralTargets, monitored, r2_of_sums, sum_of_squares

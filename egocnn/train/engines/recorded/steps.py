@@ -11,14 +11,12 @@ from torch import Tensor
 
 from egocnn.config import Precision, TrainConfig
 from egocnn.encode.batch import EncodedGraphs
-from egocnn.nn.engines.norm import Mode
+from egocnn.nn.engines.padded import Mode
 from egocnn.nn.rows import Learning
 from egocnn.nn.stacked import StackedBatch, StackedNetwork
-from egocnn.train.engines.common import is_lower
+from egocnn.train.engines.common import is_lower, present_nodes
 from egocnn.train.engines.recorded.adamw import StackedAdamW
-from egocnn.train.engines.recorded.joined import BatchShape, batch_of
-from egocnn.train.engines.recorded.schedule import EpochPlan
-from egocnn.train.missing import present_nodes
+from egocnn.train.engines.recorded.batches import BatchShape, EpochPlan, batch_of
 
 WARM_UP = 2  # Runs before a step is recorded: kernels are compiled and libraries set up in them.
 
@@ -87,7 +85,7 @@ class RecordedStep(ABC):
 
 
 class StackedPresence:
-    """:func:`egocnn.train.missing.present_in` for R replicas: the same nodes, found without waiting for the device.
+    """:func:`~egocnn.train.engines.common.present_in` for R replicas: the same nodes, without waiting for the device.
     Replicas count graphs and nodes in their own collections, which begin somewhere in the tensors of all."""
 
     def __init__(self, seeds: Tensor, first_graph: Tensor, node_ptr: Tensor, config: TrainConfig) -> None:

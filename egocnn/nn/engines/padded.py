@@ -1,6 +1,11 @@
-"""Batch norm, rectifier and dropout in one: (R, M, D) -> (R, M, D), statistics over each replica's own nodes. The same
-as ``nn.BatchNorm1d``, ``relu`` and a dropout, with its gradient written out so that only input and output are kept; on
-a GPU one kernel forward and one backward, since passes over the nodes are what it costs."""
+"""What R networks do together with padded rows: norms and readouts, with the dropout that all of them draw.
+
+Batch norm, rectifier and dropout in one: (R, M, D) -> (R, M, D), statistics over each replica's own nodes. The same as
+``nn.BatchNorm1d``, ``relu`` and a dropout, with its gradient written out so that only input and output are kept; on a
+GPU one kernel forward and one backward, since passes over the nodes are what it costs. Readouts: node embeddings
+(R, M, D) -> one vector per graph (R, B, D or more), 0 without nodes. Which activations are dropped is a hash of (seed,
+step, layer, node, column), the same however many replicas there are: a generator's numbers would depend on the shape of
+the batch, and so on the other replicas and on padding."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,13 +14,72 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from egocnn.nn.engines.dropout import Draws
 from egocnn.nn.engines.gpu import has_kernels
+from egocnn.nn.readout import largest, log_of, sums
 
 MOMENTUM = 0.1
 EPSILON = 1e-5
 BLOCK_D = 32
-BLOCKS = {"BLOCK_M": 128, "BLOCK_D": BLOCK_D}  # Nodes and columns that a program on the GPU takes at once.
+NORM_BLOCKS = {"BLOCK_M": 128, "BLOCK_D": BLOCK_D}  # Nodes and columns that a program on the GPU takes at once.
+POOL_BLOCKS = {"BLOCK_M": 64, "BLOCK_D": BLOCK_D}
+MULTIPLIERS = (-4658895280553007687, -7723592293110705685)  # of the mixing of 64 bits, by Stafford's thirteenth variant
+GOLDEN = -7046029254386353131  # 2^64 divided by the golden ratio, odd, as a signed number
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Draws:
+    """The choices for one layer: an activation is kept where the product of its row's and its column's number, wrapped
+    around at 32 bits, reaches the threshold. One product an activation is all that they cost."""
+
+    rows: Tensor  # (R, rows), 32 bits at random
+    columns: Tensor  # (columns), 32 bits at random, odd
+    share: float  # of activations that are dropped
+
+    @property
+    def threshold(self) -> int:
+        return min(round(self.share * 2**32), 2**32 - 1) - 2**31
+
+    @property
+    def amplify(self) -> float:
+        """What makes up for those dropped."""
+        return 1 / (1 - self.share)
+
+    @property
+    def kept(self) -> Tensor:
+        """(R, rows, columns)"""
+        return self.rows[..., None] * self.columns >= self.threshold
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Dropout:
+    """The choices of one step, for all layers."""
+
+    _rows: Tensor  # (layers, R, rows)
+    _columns: Tensor
+
+    @staticmethod
+    def of(seeds: Tensor, steps: Tensor, *, layers: int, rows: int, columns: int) -> "Dropout":
+        """seeds (R), steps done (R); as many rows and columns as the largest layer has"""
+        key = mix(mix(seeds) + steps * GOLDEN)
+        key = mix(key + torch.arange(1, layers + 1, device=seeds.device)[:, None])  # (layers, R)
+        drawn = mix(key[..., None] + torch.arange(rows, device=seeds.device) * GOLDEN) >> 32
+        odd = mix(torch.arange(1, columns + 1, device=seeds.device) * GOLDEN) >> 32 | 1
+        return Dropout(drawn.to(torch.int32), odd.to(torch.int32))
+
+    def layer(self, number: int, rows: int, columns: int, share: float) -> Draws:
+        return Draws(self._rows[number, :, :rows], self._columns[:columns], share)
+
+
+def mix(bits: Tensor) -> Tensor:
+    """Every bit of the 64 changes about half of the result's; products wrap around."""
+    for shift, multiplier in zip((30, 27), MULTIPLIERS, strict=True):
+        bits = (bits ^ _shifted(bits, shift)) * multiplier
+    return bits ^ _shifted(bits, 31)
+
+
+def _shifted(bits: Tensor, places: int) -> Tensor:
+    """To the right, zeros moving in: torch's own shift repeats the sign."""
+    return (bits >> places) & ((1 << (64 - places)) - 1)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -149,7 +213,7 @@ class FusedNorm(torch.autograd.Function):
         chosen = (*dropped, y if mode.there is None else mode.there)
         sizes = (M, D, draws.threshold if draws else 0, ctx.amplify)
         known = (y, out, scale, shift, *statistics, *chosen, *sizes)
-        settings = {"DROPS": draws is not None, "PARTS": mode.there is not None, **BLOCKS}
+        settings = {"DROPS": draws is not None, "PARTS": mode.there is not None, **NORM_BLOCKS}
         norm_forward[(R, -(-D // BLOCK_D))](*known, MOMENTUM=MOMENTUM, EPSILON=EPSILON, **settings)
         ctx.save_for_backward(y, out, scale, mean, inverse, mode.count, mode.learns, mode.there)
         return out
@@ -163,7 +227,7 @@ class FusedNorm(torch.autograd.Function):
         back = torch.empty_like(y)
         of_scale, of_shift = torch.empty_like(scale), torch.empty_like(scale)
         known = (gradients[0].contiguous(), y, out, scale, mean, inverse, count, learns, y if there is None else there)
-        settings = {"PARTS": there is not None, **BLOCKS}
+        settings = {"PARTS": there is not None, **NORM_BLOCKS}
         norm_backward[(R, -(-D // BLOCK_D))](*known, back, of_scale, of_shift, M, D, ctx.amplify, **settings)
         return back, of_scale, of_shift, None, None, None
 
@@ -195,3 +259,73 @@ def update_running(
     """Move the running mean and variance of a batch norm towards those of a batch, as torch does."""
     for remembered, seen in zip(running, (mean, variance * rows / (rows - 1)), strict=True):
         remembered += momentum * (seen.to(remembered.dtype) - remembered)
+
+
+def pool(h: Tensor, counts: Tensor, graph_of: Tensor, kind: str, presence: Tensor | None = None) -> Tensor:
+    """(R, M, D) -> (R, B, D for each kind, joined by +), as :func:`egocnn.nn.readout.pool`. counts (R, B): nodes of
+    every graph; graph_of (R, M): B for padding; presence (R, M): how far nodes are there, h being multiplied by it."""
+    reduce: Callable[..., tuple[Tensor, Tensor]] = FusedPool.apply if has_kernels(h) else plain_pool
+    total, most = reduce(h, counts, graph_of, None if presence is None else presence > 0)
+    parts: dict[str, Callable[[], Tensor]] = {
+        "max": lambda: most,
+        "sum": lambda: total,
+        "mean": lambda: total / _nodes(counts, graph_of, presence)[..., None],
+        "log": lambda: log_of(total),
+    }
+    return torch.cat([parts[each]() for each in kind.split("+")], dim=2)
+
+
+def _nodes(counts: Tensor, graph_of: Tensor, presence: Tensor | None) -> Tensor:
+    """(R, B) how many nodes a mean is taken over, 1 where there are none"""
+    if presence is None:
+        return counts.clamp(min=1)
+    R, B = counts.shape
+    # atomic additions come in any order; of zeros and ones, as training has them, the sum is exact in all of them
+    there = presence.new_zeros(R, B + 1).scatter_add(1, graph_of, presence)[:, :-1]
+    return torch.where(there > 0, there, 1)
+
+
+def plain_pool(h: Tensor, counts: Tensor, graph_of: Tensor, there: Tensor | None) -> tuple[Tensor, Tensor]:
+    """Sum and maximum over every graph's nodes, in full precision; nodes that share a maximum share its gradient.
+    ``there`` (R, M): which nodes are not missing; the others are 0, attain no maximum and have no gradient."""
+    (R, M, D), B = h.shape, counts.shape[1]
+    lengths = torch.cat([counts, M - counts.sum(1, keepdim=True)], dim=1)  # padding as one more graph
+    before = torch.arange(R, device=h.device)[:, None] * (B + 1)
+    values, seen = full(h), graph_of
+    if there is not None:
+        values, seen = torch.where(there[..., None], values, 0), torch.where(there, graph_of, B)
+    values = values.flatten(0, 1)
+    total = sums(values, (before + graph_of).flatten(), lengths.flatten())
+    most = largest(values, (before + seen).flatten(), R * (B + 1))
+    return total.view(R, B + 1, D)[:, :-1], most.view(R, B + 1, D)[:, :-1]
+
+
+class FusedPool(torch.autograd.Function):
+    """The same by the kernels of :mod:`egocnn.nn.engines.gpu.row_kernels`."""
+
+    @staticmethod
+    def forward(ctx: Any, h: Tensor, counts: Tensor, _: Tensor, there: Tensor | None) -> tuple[Tensor, Tensor]:
+        from egocnn.nn.engines.gpu.row_kernels import pool_forward
+
+        h = h.contiguous()
+        (R, M, D), B = h.shape, counts.shape[1]
+        first = counts.cumsum(1) - counts
+        total, most, sharing = (torch.empty(R, B, D, device=h.device) for _ in range(3))
+        known = (h, first, counts, h if there is None else there)
+        settings = {"PARTS": there is not None, **POOL_BLOCKS}
+        pool_forward[(R * B, -(-D // BLOCK_D))](*known, total, most, sharing, M, B, D, **settings)
+        ctx.save_for_backward(h, first, counts, there, most, sharing)
+        return total, most
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None, None]:
+        from egocnn.nn.engines.gpu.row_kernels import pool_backward
+
+        h, first, counts, there, most, sharing = ctx.saved_tensors
+        (R, M, D), B = h.shape, counts.shape[1]
+        of_total, of_largest = (gradient.float().contiguous() for gradient in gradients)
+        back = torch.zeros_like(h)  # as it stays for padding
+        known = (h, first, counts, h if there is None else there, most, sharing, of_total, of_largest)
+        settings = {"PARTS": there is not None, **POOL_BLOCKS}
+        pool_backward[(R * B, -(-D // BLOCK_D))](*known, back, M, B, D, **settings)
+        return back, None, None, None
