@@ -10,9 +10,8 @@ from collections.abc import Sequence
 
 from egocnn.cli.arguments import build_parser
 from egocnn.cli.commands import find_command
-from egocnn.cli.options import from_options, spell_out
+from egocnn.cli.options import from_options, loaded_settings, spell_out
 from egocnn.cli.output import check_out, print_remark
-from egocnn.cli.settings import loaded_settings
 from egocnn.config import ALL, ModelConfig, ReadConfig
 from egocnn.errors import EgoCNNError
 from egocnn.train.engines.distributed.world import only_for_train

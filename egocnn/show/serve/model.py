@@ -22,8 +22,7 @@ from egocnn.explain import explain
 from egocnn.explain.structure import CriticalStructure, wording
 from egocnn.model import Model
 from egocnn.show.report import summarise
-from egocnn.show.report.folder import file_name
-from egocnn.show.report.page import encode, page
+from egocnn.show.report.folder import encode, file_name, page
 from egocnn.show.serve import settings
 from egocnn.show.serve.settings import ExplainJob, Plain
 from egocnn.show.streaming import read_as_trained

@@ -19,9 +19,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from egocnn.errors import RunError
-from egocnn.show.serve.app import build
 from egocnn.show.serve.limits import RefusedError
 from egocnn.show.serve.pool import LostError, Worker, WorkerPool, start_process
+from egocnn.show.serve.server import build
 from egocnn.show.serve.settings import ExplainJob, ServeConfig
 from egocnn.show.serve.worker import data_bytes, send
 from tests.show.serve.models import MOLECULES, asking, client, in_thread
