@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from egocnn.cli import main, with_settings
 from egocnn.cli.arguments import build_parser
-from egocnn.cli.main import main, with_settings
 from egocnn.cli.options import SECTIONS, Sections, from_options, read_settings, used_settings
 from egocnn.config import PRESET_NAMES, PRESETS, ExplainConfig, ModelConfig, PresetName, ReadConfig, TrainConfig
 from egocnn.files import to_toml, write_text

@@ -10,10 +10,9 @@ import numpy as np
 from egocnn.data.arrays import Bools, Ints
 from egocnn.data.graphs import Graph
 from egocnn.errors import rule
-from egocnn.explain.patterns.labelled import GaveUp, Labelled, Shapes, embed, find, plan
+from egocnn.explain.patterns.labelled import GaveUp, Labelled, Sample, Shapes, embed, find, plan, read_samples
 from egocnn.explain.patterns.names import name_fragment, to_smarts, to_smiles
 from egocnn.explain.patterns.record import Occurrence, Pattern, PatternCounts
-from egocnn.explain.patterns.samples import Sample, read_samples
 from egocnn.explain.structure import CriticalStructure
 
 MOST_TESTED = 200  # Fragments per class that are searched for in all graphs.

@@ -18,9 +18,8 @@ from egocnn.errors import DataError, EgoCNNError, MissingExtraError
 from egocnn.show.assets import asset, fill, report_policy, style
 from egocnn.show.serve import settings
 from egocnn.show.serve.limits import Limits, RefusedError, refusal
-from egocnn.show.serve.pool import WorkerPool, start_process
+from egocnn.show.serve.pool import WorkerPool, serve_requests, start_process
 from egocnn.show.serve.settings import ExplainJob, Plain, ServeConfig, check_lines, typed_lines
-from egocnn.show.serve.worker import serve_requests
 
 if TYPE_CHECKING:
     from fastapi import FastAPI

@@ -10,8 +10,16 @@ from egocnn.data.read import read
 from egocnn.data.sources.smiles import from_smiles
 from egocnn.errors import DataError
 from egocnn.explain.patterns import matched
-from egocnn.explain.patterns.compare import Comparison, cliffs, compare, summary_of, transformations_of
-from egocnn.explain.patterns.matched import changed_atoms, common_part, find_pairs
+from egocnn.explain.patterns.compare import (
+    Comparison,
+    changed_atoms,
+    cliffs,
+    common_part,
+    compare,
+    find_pairs,
+    summary_of,
+    transformations_of,
+)
 from egocnn.explain.structure import CriticalStructure
 from tests.explain.patterns.made_up_structures import structure
 
