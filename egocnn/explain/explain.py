@@ -16,7 +16,7 @@ from egocnn.encode.blocks import BlockedBatch, batch_in_blocks
 from egocnn.encode.patches import NODES_AT_ONCE
 from egocnn.errors import ConfigError
 from egocnn.explain.additive import contributions, handed_to_edges
-from egocnn.explain.contributions import EdgeNumbers
+from egocnn.explain.backtrack import EdgeNumbers
 from egocnn.explain.evidence import margins
 from egocnn.explain.portion import Portion, mean_in_groups, mean_over_networks, symmetric_groups
 from egocnn.explain.question import Question

@@ -6,7 +6,6 @@ import copy
 import json
 import logging
 import warnings
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from operator import attrgetter
 from pathlib import Path
@@ -173,7 +172,14 @@ class PlainNetwork(nn.Module):
 
         Returns:
             The answers named in ``answers``."""
-        batch = portable_batch(dict(zip(self.names, inputs, strict=True)))
+        read, none = dict(zip(self.names, inputs, strict=True)), torch.zeros(0, dtype=torch.int64)
+        neighbours = read["neighbours"]
+        # what this model does not read is left empty
+        bags = Bags(rows=read.get("entry_row", none), offsets=none, weight=read.get("entry_weight"))
+        attributes = read.get("attributes", torch.zeros((neighbours.shape[0], 0)))
+        columns: dict[str, Any] = {"place": read.get("position", none), "target": None}
+        columns |= {name: read.get(name, none) for name in ("entry_node", "node_label", "graph_of", "node_counts")}
+        batch = _PortableBatch(neighbours=Neighbours(neighbours), bags=bags, attributes=attributes, **columns)
         outputs: list[Output] = [network(batch) for network in self.networks]
         each = torch.stack([output.output for output in outputs])
         found: list[Tensor] = []
@@ -195,16 +201,6 @@ def _spread(target: TargetScale, each: Tensor, mean: Tensor) -> Tensor:
     of_class = mean.argmax(dim=1, keepdim=True).expand(len(each), -1, -1)
     p = torch.softmax(each / target.temperature, dim=2).gather(2, of_class)[:, :, 0]
     return ((p - p.mean(dim=0)).square().sum(dim=0) / (len(each) - 1)).sqrt()
-
-
-def portable_batch(read: Mapping[str, Tensor]) -> Batch:
-    """The inputs by name -> a batch; what this model does not read is left empty"""
-    neighbours, none = read["neighbours"], torch.zeros(0, dtype=torch.int64)
-    bags = Bags(rows=read.get("entry_row", none), offsets=none, weight=read.get("entry_weight"))
-    attributes = read.get("attributes", torch.zeros((neighbours.shape[0], 0)))
-    columns: dict[str, Any] = {"place": read.get("position", none), "target": None}
-    columns |= {name: read.get(name, none) for name in ("entry_node", "node_label", "graph_of", "node_counts")}
-    return _PortableBatch(neighbours=Neighbours(neighbours), bags=bags, attributes=attributes, **columns)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -39,10 +39,8 @@ def find_command(name: str) -> tuple[Any, Any]:
     """The functions ``add_arguments`` and, called like the command, the command itself; only its module is imported.
     Refused where it is a command of the lab and there is no lab."""
     word = name.replace("-", "_")
-    if name in IN_THE_LAB:
-        module = find_lab(IN_THE_LAB[name])
-        return module.add_arguments, getattr(module, word)
-    module = import_module(".".join([__name__, *([FOLDERS[name]] if name in FOLDERS else []), word]))
+    own = ".".join(filter(None, (__name__, FOLDERS.get(name), word)))
+    module = find_lab(IN_THE_LAB[name]) if name in IN_THE_LAB else import_module(own)
     return module.add_arguments, getattr(module, word)
 
 
