@@ -49,10 +49,8 @@ def find_lab(part: str = "") -> ModuleType:
     that is called lab by chance (in site-packages, or first on the path) is not taken for it."""
     home = ROOT / "lab"
     if not (home / "__main__.py").is_file() or not (ROOT / "pyproject.toml").is_file():
-        raise ConfigError(
-            "rivals, tables and benchmarks are in the lab, which is not installed with egocnn: "
-            "clone its repository and call python -m lab there"
-        )
+        what = "rivals, tables and benchmarks are in the lab, which is not installed with egocnn"
+        raise ConfigError(f"{what}: clone its repository and call python -m lab there")
     if str(ROOT) not in sys.path:
         sys.path.append(str(ROOT))
     lab = import_module("lab")
