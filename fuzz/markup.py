@@ -13,12 +13,11 @@ import numpy as np
 
 from egocnn.data.graphs import Graph, Graphs
 from egocnn.explain.patterns.record import Occurrence, Pattern
-from egocnn.explain.structure import CriticalStructure, Fidelity
-from egocnn.explain.structure.several import Structures
+from egocnn.explain.structure import CriticalStructure, Fidelity, Structures
 from egocnn.show.drawing import draw
 from egocnn.show.patterns.page import draw_pattern, patterns_page
 from egocnn.show.report import summarise
-from egocnn.show.report.page import encode, page
+from egocnn.show.report.folder import encode, page
 from fuzz.guard import ViolationError
 
 HARMLESS = ("name", "C", "O", "bond", "class", "caption", "title")

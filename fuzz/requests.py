@@ -14,10 +14,10 @@ from typing import Any
 import h11
 
 from egocnn.errors import DataError, EgoCNNError, MissingExtraError
-from egocnn.show.serve.app import build
 from egocnn.show.serve.limits import HEADERS, LONGEST_LINE, Limits, RefusedError
 from egocnn.show.serve.model import ServedModel
 from egocnn.show.serve.records import ExplainResponse
+from egocnn.show.serve.server import build
 from egocnn.show.serve.settings import ExplainJob, ServeConfig
 from fuzz import seeds
 from fuzz.guard import ViolationError

@@ -46,7 +46,7 @@ def main(words: Sequence[str] | None = None) -> int:
         print(__doc__)
         return 0
     if words[0] in ("reproduce", "bench"):
-        from egocnn.cli.main import main as egocnn
+        from egocnn.cli import main as egocnn
 
         return egocnn(words)
     if words[0] == "measure":

@@ -21,7 +21,7 @@ from egocnn.encode.familiar import check_familiar
 from egocnn.errors import rule
 from egocnn.explain import AttentionHead, explain, fit_attention, load_attention, save_attention
 from egocnn.explain.patterns.compare import Comparison, compare
-from egocnn.explain.structure.several import Structures
+from egocnn.explain.structure import Structures
 from egocnn.files import write_json, write_text
 from egocnn.interop import targets
 from egocnn.model import DIGESTS, Model

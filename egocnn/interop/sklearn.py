@@ -102,18 +102,17 @@ class EgoCNNClassifier(ClassifierMixin, Estimator):
         if self._fitted.targets:
             return self._mean_score(graphs, y, "accuracy", sample_weight)
         graphs = self._read(graphs)
+        weights = targets.checked_weights(sample_weight, len(graphs))
         if y is not None:
             truth, known = targets.checked_targets(y, len(graphs)), self.classes_
             names = f"y[0] is {short(truth.tolist()[0])} and the model's classes are {listed(map(str, known))}"
             rule(isinstance(truth[0], str) == isinstance(known[0], str), f"{names}; both must be texts or both numbers")
-            weights = targets.checked_weights(sample_weight, len(graphs))
             return float(np.average(self.predict(graphs) == truth, weights=weights))
         if graphs.target is None or not graphs.is_classification or (graphs.target < 0).all():
             raise DataError("these graphs have no classes to compare with; pass y")
         if not set(graphs.class_names) & set(self._fitted.class_names):
             raise DataError(f"these graphs' classes ({', '.join(graphs.class_names)}) are not the model's; pass y")
         known, truth = known_truth(graphs, self._fitted.class_names)
-        weights = targets.checked_weights(sample_weight, len(graphs))
         right = self.predict_proba(graphs[known]).argmax(axis=1) == truth
         return float(np.average(right, weights=None if weights is None else weights[known]))
 

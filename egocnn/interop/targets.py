@@ -34,12 +34,10 @@ def checked_targets(y: Any, n_graphs: int) -> NDArray[Any]:
     for i, item in enumerate(items):
         rule(not is_missing(item), f"y[{i}] is {item}: a target that is not known; leave such graphs out")
         rule(item not in (np.inf, -np.inf), f"y[{i}] is {item}; a target must be finite")
-        kind = next((word for word, types in KINDS.items() if isinstance(item, types)), None)
-        if kind is None:
-            raise DataError(f"y[{i}] is {short(item)}; a target is a number, a text or a truth value")
+        kind = next((word for word, types in KINDS.items() if isinstance(item, types)), "")
+        rule(kind, f"y[{i}] is {short(item)}; a target is a number, a text or a truth value")
         first = first or kind
-        if kind != first:
-            raise DataError(f"y[{i}] is {kind} ({short(item)}) and y[0] {first}; all must be of one kind")
+        rule(kind == first, f"y[{i}] is {kind} ({short(item)}) and y[0] {first}; all must be of one kind")
     array = np.asarray(y)
     return np.array(items) if array.dtype == object and first != "a text" else array
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import egocnn
-from egocnn.cli.lab import find_lab
+from egocnn.cli.commands import find_lab
 from egocnn.errors import ConfigError
 from egocnn.study.cluster import packages
 from tests.support.commands import Run, printed

@@ -14,10 +14,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from egocnn.cli import main, with_settings
 from egocnn.cli.arguments import build_parser
-from egocnn.cli.main import main, with_settings
-from egocnn.cli.options import from_options
-from egocnn.cli.settings import SECTIONS, Sections, read_settings, used_settings
+from egocnn.cli.options import SECTIONS, Sections, from_options, read_settings, used_settings
 from egocnn.config import PRESET_NAMES, PRESETS, ExplainConfig, ModelConfig, PresetName, ReadConfig, TrainConfig
 from egocnn.files import to_toml, write_text
 from lab.tables import presets as of_tables

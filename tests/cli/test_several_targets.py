@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import egocnn
-from egocnn.cli.main import main
+from egocnn.cli import main
 from egocnn.errors import DataError, MissingColumnError
 from egocnn.explain.structure import read_structures
 from egocnn.study.crossval import read_record

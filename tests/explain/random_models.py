@@ -8,7 +8,7 @@ import torch
 
 from egocnn.config import PLAIN, ExplainConfig, ModelConfig
 from egocnn.data.graphs import Graphs
-from egocnn.explain.contributions import EdgeNumbers
+from egocnn.explain.backtrack import EdgeNumbers
 from egocnn.explain.question import Question
 from egocnn.explain.techniques import ExplainedBatch
 from egocnn.explain.techniques.attention import AttentionHead

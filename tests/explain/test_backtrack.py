@@ -136,7 +136,7 @@ def test_what_is_handed_down_adds_up_to_what_was_held_less_the_share_of_the_bias
     own = evidence(explained)
     held = own[-1]
     naive = Naive(predictor, graphs)
-    for layer, step in zip((2, 1, 0), backtrack(explained, own, gamma), strict=True):
+    for layer, (arrived_at, _) in zip((2, 1, 0), backtrack(explained, own, gamma), strict=True):
         _, b = naive.filters(layer, gamma)
         kept = np.zeros(len(graphs))
         for n in range(graphs.n_nodes):
@@ -145,18 +145,18 @@ def test_what_is_handed_down_adds_up_to_what_was_held_less_the_share_of_the_bias
             assert (z[np.abs(holds) > 1e-9] > 0).all()
             share = np.divide(np.maximum(b, 0), z, out=np.ones_like(z), where=z > 1e-9)
             kept[graphs.graph_of[n]] += (holds * (1 - share)).sum()
-        arrived = array(step.nodes - own[layer] if len(own) > 1 else step.nodes).sum(axis=1)
+        arrived = array(arrived_at - own[layer] if len(own) > 1 else arrived_at).sum(axis=1)
         arrived = np.bincount(graphs.graph_of, weights=arrived, minlength=len(graphs))
         assert_close(arrived, kept, tolerance=1e-9 * max(1.0, float(held.abs().sum())))
-        assert bool(torch.isfinite(step.nodes).all())
-        held = step.nodes
+        assert bool(torch.isfinite(arrived_at).all())
+        held = arrived_at
 
 
 def test_a_larger_gamma_lets_what_spoke_against_a_unit_count_less() -> None:
     trees = random_trees(6, nodes=8, seed=0)
     explained = forward_pass(predictor_for(trees, outputs=2, seed=1), trees)
     negative = [
-        float(next(backtrack(explained, explained.h[-1:], gamma)).nodes.clamp(max=0).sum())
+        float(next(backtrack(explained, explained.h[-1:], gamma))[0].clamp(max=0).sum())
         for gamma in (0.1, 1.0, 10.0, 1e6)
     ]
     assert negative == sorted(negative)

@@ -1,3 +1,4 @@
+import sys
 from dataclasses import replace
 from typing import Any, get_args
 
@@ -11,7 +12,7 @@ from egocnn.config import Readout
 from egocnn.data.graphs import Graphs
 from egocnn.encode.blocks import batch_in_blocks
 from egocnn.explain.evidence import evidence, evidence_of_inputs, margins, slopes
-from egocnn.explain.huge import _read as read_in_one_pass
+from egocnn.explain.explain import _read_in_one_pass as read_in_one_pass
 from egocnn.explain.techniques import by_gradient, by_integrated_gradients, by_relevance
 from egocnn.model import Model
 from egocnn.nn.readout import counted
@@ -200,8 +201,9 @@ def test_nodes_are_important_for_what_their_labels_and_attributes_count(readout:
 def test_a_graph_that_is_read_in_blocks_holds_the_same_evidence(
     readout: Readout, changes: dict[str, Any], outputs: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in ("encode.blocks", "encode.patches", "explain.huge"):
-        monkeypatch.setattr(f"egocnn.{module}.NODES_AT_ONCE", 17)
+    for module in ("encode.blocks", "encode.patches", "explain.explain"):
+        # by the module: the room has a function of the same name
+        monkeypatch.setattr(sys.modules[f"egocnn.{module}"], "NODES_AT_ONCE", 17)
     graphs = random_connected(1, nodes=60, extra=80, seed=3)
     predictor = predictor_for(graphs, outputs=outputs, seed=1, readout=readout, **changes)
     [network] = predictor.networks

@@ -14,8 +14,15 @@ from hypothesis import strategies as st
 
 from egocnn.data.graphs import Graph
 from egocnn.errors import DataError
-from egocnn.explain.structure import CriticalStructure, Fidelity, Trace, read_structures, wording, write_structures
-from egocnn.explain.structure.several import Structures
+from egocnn.explain.structure import (
+    CriticalStructure,
+    Fidelity,
+    Structures,
+    Trace,
+    read_structures,
+    wording,
+    write_structures,
+)
 from tests.support.samples import assert_same, molecules, one_graph, sure
 from tests.support.strategies import random_graphs
 

@@ -194,7 +194,7 @@ def test_a_model_that_the_file_cannot_repeat_is_refused_and_what_was_there_stays
 ) -> None:
     case = "sorted nodes described by degrees"
     converted = pytest.importorskip("onnx").load(exported[case].file)
-    monkeypatch.setattr("egocnn.interop.onnx.write._convert", lambda *_: converted)
+    monkeypatch.setattr("egocnn.interop.onnx._convert", lambda *_: converted)
     other = predictor_for(fitted_graphs(BARE), replace(model_of(case).config, depth=1))
     (tmp_path / "model.onnx").write_bytes(b"earlier")
     with pytest.raises(EgoCNNError, match="nothing is written: onnxruntime and the model differ by"):

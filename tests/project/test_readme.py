@@ -26,7 +26,7 @@ REPORTED = {
     "critical structures that are connected": "connected",
     "graphs without a structure, none marked": "nothing_chosen",
 }
-"""A row of the README -> the score of ours in results/truths_reporting_pared.json, the peer's in truths_reporting.json."""
+"""A row of the README -> the score, of ours in truths_reporting_pared.json, of the peer in truths_reporting.json."""
 
 
 def results(name: str) -> Any:

@@ -1,9 +1,13 @@
 """The table of commands: a name -> one sentence for the help, and the module of that name that has its options."""
 
+import sys
 from importlib import import_module
+from pathlib import Path
+from types import ModuleType
 from typing import Any
 
-from egocnn.cli.lab import find_lab
+import egocnn
+from egocnn.errors import ConfigError
 
 COMMANDS = {
     "demo": "train on generated alcohols, explain sizes never seen, write a report: no data needed",
@@ -27,14 +31,29 @@ COMMANDS = {
 FOLDERS = {"info": "data", "prepare": "data", "scale-free": "data", "patterns": "across", "pairs": "across"}
 """Where the module of a command is, if not here."""
 IN_THE_LAB = {"reproduce": "tables.command", "bench": "bench.command"}  # commands whose options are the lab's own
+ROOT = Path(egocnn.__file__).resolve().parent.parent
+"""The folder that holds the package: of a checkout, where there is one."""
 
 
 def find_command(name: str) -> tuple[Any, Any]:
     """The functions ``add_arguments`` and, called like the command, the command itself; only its module is imported.
     Refused where it is a command of the lab and there is no lab."""
     word = name.replace("-", "_")
-    if name in IN_THE_LAB:
-        module = find_lab(IN_THE_LAB[name])
-        return module.add_arguments, getattr(module, word)
-    module = import_module(".".join([__name__, *([FOLDERS[name]] if name in FOLDERS else []), word]))
+    own = ".".join(filter(None, (__name__, FOLDERS.get(name), word)))
+    module = find_lab(IN_THE_LAB[name]) if name in IN_THE_LAB else import_module(own)
     return module.add_arguments, getattr(module, word)
+
+
+def find_lab(part: str = "") -> ModuleType:
+    """The lab of this checkout, or a module of it (``find_lab("bench.named")``); refused where there is none. A module
+    that is called lab by chance (in site-packages, or first on the path) is not taken for it."""
+    home = ROOT / "lab"
+    if not (home / "__main__.py").is_file() or not (ROOT / "pyproject.toml").is_file():
+        what = "rivals, tables and benchmarks are in the lab, which is not installed with egocnn"
+        raise ConfigError(f"{what}: clone its repository and call python -m lab there")
+    if str(ROOT) not in sys.path:
+        sys.path.append(str(ROOT))
+    lab = import_module("lab")
+    if lab.__file__ is None or Path(lab.__file__).resolve().parent != home:
+        raise ConfigError(f"another module called lab hides {home}: {lab.__file__ or list(lab.__path__)}")
+    return import_module(f"lab.{part}") if part else lab

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from egocnn.cli.arguments import COUNT, add_out, add_study_options, chosen_protocol
+from egocnn.cli.commands import find_lab
 from egocnn.cli.data import open_graphs
-from egocnn.cli.lab import find_lab
 from egocnn.cli.options import Options, Parser, from_options
 from egocnn.cli.output import check_file, print_result, progress_and_log
 from egocnn.config import ModelConfig, TrainConfig

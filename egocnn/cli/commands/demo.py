@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 from egocnn.cli.arguments import add_out
 from egocnn.cli.commands.explain import find_structures
 from egocnn.cli.commands.train import train_and_print
-from egocnn.cli.options import Options, Parser
-from egocnn.cli.settings import TrainingGraphs
+from egocnn.cli.options import Options, Parser, TrainingGraphs
 from egocnn.config import ExplainConfig, ModelConfig, ReadConfig, TrainConfig
 
 if TYPE_CHECKING:

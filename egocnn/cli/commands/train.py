@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from egocnn.cli.arguments import add_data_options, add_out, add_training_options
 from egocnn.cli.data import open_graphs, read_with
-from egocnn.cli.options import Options, Parser, add_options, from_options
+from egocnn.cli.options import Options, Parser, TrainingGraphs, add_options, from_options, used_settings
 from egocnn.cli.output import print_result
-from egocnn.cli.settings import TrainingGraphs, used_settings
 from egocnn.config import ModelConfig, TrainConfig
 
 if TYPE_CHECKING:

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from egocnn.data.molecules import to_molecule
-from egocnn.explain.patterns.labelled import Labelled
-from egocnn.explain.patterns.samples import Sample
+from egocnn.explain.patterns.labelled import Labelled, Sample
 
 WORDS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
 LABEL = re.compile(r"(se|as|te|[A-Z][a-z]?|[bcnops])([+-]\d*)?(?:H(\d*))?")

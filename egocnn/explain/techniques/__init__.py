@@ -13,8 +13,7 @@ from egocnn.data.arrays import Floats, Ints
 from egocnn.data.collection import without_each_edge, without_each_node
 from egocnn.data.graphs import Graphs
 from egocnn.errors import ConfigError
-from egocnn.explain.backtrack import backtrack
-from egocnn.explain.contributions import EdgeNumbers, Entries, gradient, through_embedding, to_graph, values
+from egocnn.explain.backtrack import EdgeNumbers, Entries, backtrack, gradient, through_embedding, to_graph, values
 from egocnn.explain.evidence import SAME, ForwardPass, evidence, evidence_of_inputs, margins, slopes
 from egocnn.explain.techniques.attention import AttentionHead
 from egocnn.model import Model
@@ -123,9 +122,8 @@ def _down_to_entries(
     table, held = batch.batch.neighbours.table, own[-1]
     crossed = held.new_zeros(len(batch.edges.key))
     trace = [(held.sum(dim=1), crossed)]
-    for below in backtrack(batch, own, gamma):
-        crossed = crossed + batch.edges.crossings(table, below.crossed)
-        held = below.nodes
+    for held, step in backtrack(batch, own, gamma):
+        crossed = crossed + batch.edges.crossings(table, step)
         trace.append((held.sum(dim=1), crossed))
     return trace, through_embedding(batch.network, batch.batch, held, gamma)
 

@@ -6,8 +6,7 @@
 
 from typing import Any
 
-from egocnn.interop.pyg.explainer import _EgoExplainer
-from egocnn.interop.pyg.module import EgoModule, as_module
+from egocnn.interop.pyg.module import EgoModule, _EgoExplainer, as_module
 from egocnn.interop.pyg.tensors import inheriting
 from egocnn.interop.pyg.transform import _RankNeighbours, neighbours_of
 

@@ -115,8 +115,15 @@ class Limits:
         try:
             self._check(scope)
             body = [await self._body(receive)]
-            async with asyncio.timeout(self._config.seconds):
-                await self._pass_on(scope, replay, send)
+            takes_place = scope["path"] not in ("/health", "/metrics")
+            if takes_place and self._inside >= self._config.waiting:
+                raise RefusedError(503, "too many requests at a time; try again in a moment")
+            self._inside += takes_place
+            try:
+                async with asyncio.timeout(self._config.seconds):
+                    await self._app(scope, replay, send)
+            finally:
+                self._inside -= takes_place
         except RefusedError as refused:
             return refusal(refused.status, str(refused))
         except TimeoutError:
@@ -124,16 +131,6 @@ class Limits:
         except asyncio.CancelledError:
             return refusal(503, "the server is being stopped")
         return None
-
-    async def _pass_on(self, scope: "Scope", receive: "Receive", send: "Send") -> None:
-        takes_place = scope["path"] not in ("/health", "/metrics")
-        if takes_place and self._inside >= self._config.waiting:
-            raise RefusedError(503, "too many requests at a time; try again in a moment")
-        self._inside += takes_place
-        try:
-            await self._app(scope, receive, send)
-        finally:
-            self._inside -= takes_place
 
     def _check(self, scope: "Scope") -> None:
         from starlette.datastructures import Headers

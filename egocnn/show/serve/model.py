@@ -22,8 +22,7 @@ from egocnn.explain import explain
 from egocnn.explain.structure import CriticalStructure, wording
 from egocnn.model import Model
 from egocnn.show.report import summarise
-from egocnn.show.report.folder import file_name
-from egocnn.show.report.page import encode, page
+from egocnn.show.report.folder import encode, file_name, page
 from egocnn.show.serve import settings
 from egocnn.show.serve.settings import ExplainJob, Plain
 from egocnn.show.streaming import read_as_trained
@@ -90,12 +89,9 @@ class ServedModel:
             raise DataError(place + found[2]) from None
 
     def check_smiles(self) -> None:
-        if not self.reads_smiles:
-            origin = f" ({self.data})" if self.data else ""
-            raise DataError(
-                f"this model does not read SMILES: its training graphs{origin} are not labelled with atoms; "
-                "send a file of graphs like those"
-            )
+        origin = f" ({self.data})" if self.data else ""
+        why = f"its training graphs{origin} are not labelled with atoms; send a file of graphs like those"
+        rule(self.reads_smiles, f"this model does not read SMILES: {why}")
 
     def read_file(self, name: str, data: bytes) -> Graphs:
         """The first graphs of an uploaded file, which lies in a private folder while it is read, without bad rows."""

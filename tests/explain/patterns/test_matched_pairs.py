@@ -9,9 +9,18 @@ from egocnn.data.graphs import Graph
 from egocnn.data.read import read
 from egocnn.data.sources.smiles import from_smiles
 from egocnn.errors import DataError
-from egocnn.explain.patterns import matched
-from egocnn.explain.patterns.compare import Comparison, cliffs, compare, summary_of, transformations_of
-from egocnn.explain.patterns.matched import changed_atoms, common_part, find_pairs
+from egocnn.explain.patterns import compare as comparing
+from egocnn.explain.patterns.compare import (
+    Comparison,
+    MatchedPair,
+    changed_atoms,
+    cliffs,
+    common_part,
+    compare,
+    find_pairs,
+    summary_of,
+    transformations_of,
+)
 from egocnn.explain.structure import CriticalStructure
 from tests.explain.patterns.made_up_structures import structure
 
@@ -19,7 +28,7 @@ pytest.importorskip("rdkit")
 CHLORIDE, ETHER, BARE = "Clc1ccc(CCN)cc1", "NCCc1ccc(OC)cc1", "c1ccc(CCN)cc1"
 
 
-def pair_of(*smiles: str, hydrogens: bool = False) -> tuple[matched.MatchedPair, list[Graph]]:
+def pair_of(*smiles: str, hydrogens: bool = False) -> tuple[MatchedPair, list[Graph]]:
     graphs = list(read(list(smiles), hydrogens=hydrogens))
     (found,) = find_pairs(read(list(smiles), hydrogens=hydrogens))
     return found, [graphs[found.first], graphs[found.second]]
@@ -57,7 +66,7 @@ def test_copies_large_groups_and_salts_make_no_pairs_and_what_is_left_out_is_sai
 
 
 def test_a_constant_part_with_many_groups_is_capped_and_that_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(matched, "MOST_PAIRS", 3)
+    monkeypatch.setattr(comparing, "MOST_PAIRS", 3)
     said: list[str] = []
     found = find_pairs(read([f"c1ccccc1{group}" for group in ("F", "Cl", "Br", "O", "N")]), say=said.append)
     assert len(found) == 3

@@ -11,7 +11,7 @@ from egocnn.data.sources.smiles import from_smiles
 from egocnn.explain.structure import CriticalStructure, Fidelity, Trace
 from egocnn.files import write_text
 from egocnn.show.report import Summary, summarise
-from egocnn.show.report.page import encode, page
+from egocnn.show.report.folder import encode, page
 
 DRUGS = (
     "CC(=O)Oc1ccccc1C(=O)O",

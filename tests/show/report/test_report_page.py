@@ -18,7 +18,7 @@ from egocnn.data.graphs import Graph
 from egocnn.explain.structure import CriticalStructure
 from egocnn.show.assets import SCRIPTS
 from egocnn.show.report import summarise
-from egocnn.show.report.page import embedded, encode, packed, packed_integers, page
+from egocnn.show.report.folder import embedded, encode, packed, packed_integers, page
 from tests.show.report.made_up import DRUGS, drugs, structure, structures, written
 from tests.support.samples import molecules, one_graph, sure
 

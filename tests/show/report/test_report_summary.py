@@ -9,7 +9,7 @@ import pytest
 from egocnn.data.graphs import Graph
 from egocnn.explain.structure import CriticalStructure, Fidelity
 from egocnn.explain.structure.wording import share
-from egocnn.show.report.summary import sentences, summarise
+from egocnn.show.report import sentences, summarise
 from tests.show.report.made_up import structure
 from tests.support.samples import one_graph
 

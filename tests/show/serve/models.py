@@ -17,12 +17,10 @@ from egocnn.data.graphs import Graphs
 from egocnn.data.sources.smiles import from_smiles
 from egocnn.encode.encoder import Encoder
 from egocnn.model import Model
-from egocnn.show.serve.app import build
 from egocnn.show.serve.model import ServedModel
-from egocnn.show.serve.pool import Worker, WorkerPool
-from egocnn.show.serve.server import listen
+from egocnn.show.serve.pool import Worker, WorkerPool, answer_requests
+from egocnn.show.serve.server import build, listen
 from egocnn.show.serve.settings import ServeConfig
-from egocnn.show.serve.worker import answer_requests
 from tests.show.serve.stubs import until
 from tests.support.tiny import MODEL
 

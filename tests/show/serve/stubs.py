@@ -13,7 +13,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from egocnn.show.serve.worker import answer_requests, receive, send
+from egocnn.show.serve.pool import answer_requests, receive, send
 
 ABOUT = {
     **{"name": "stub", "data": "", "task": "regression", "classes": [], "reads_smiles": True, "hydrogens": False},

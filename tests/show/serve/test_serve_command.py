@@ -73,11 +73,11 @@ SCRIPT = """
 import sys
 from pathlib import Path
 
-from egocnn.show.serve import server, worker
+from egocnn.show.serve import server
 from egocnn.show.serve.settings import ServeConfig
 from tests.show.serve.stubs import stub
 
-worker.serve_requests = stub
+server.serve_requests = stub
 server.FINISH_SECONDS = int(sys.argv[1])
 config = ServeConfig(port=0, seconds=600, work_seconds=600)
 server.serve(Path("."), config, ready=lambda address, model: print(address, flush=True))

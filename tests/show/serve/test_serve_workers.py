@@ -19,11 +19,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from egocnn.errors import RunError
-from egocnn.show.serve.app import build
 from egocnn.show.serve.limits import RefusedError
-from egocnn.show.serve.pool import LostError, Worker, WorkerPool, start_process
+from egocnn.show.serve.pool import LostError, Worker, WorkerPool, data_bytes, send, start_process
+from egocnn.show.serve.server import build
 from egocnn.show.serve.settings import ExplainJob, ServeConfig
-from egocnn.show.serve.worker import data_bytes, send
 from tests.show.serve.models import MOLECULES, asking, client, in_thread
 from tests.show.serve.stubs import ABOUT, deaf, stub, until
 from tests.show.serve.test_serve_answers import refusal
@@ -188,7 +187,7 @@ def test_what_takes_too_much_memory_is_refused_and_its_worker_replaced() -> None
 @pytest.mark.skipif(data_bytes() == 0, reason="this system does not count the memory of a process")
 def test_a_process_cannot_take_more_memory_than_it_was_allowed() -> None:
     script = """
-from egocnn.show.serve.worker import limit_memory
+from egocnn.show.serve.pool import limit_memory
 limit_memory(100_000_000)
 small = bytearray(10_000_000)
 try:

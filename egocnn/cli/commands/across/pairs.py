@@ -26,8 +26,7 @@ def pairs(options: Options) -> None:
     import numpy as np
 
     from egocnn.errors import rule
-    from egocnn.explain.patterns.compare import compare, summary_of
-    from egocnn.explain.patterns.matched import find_pairs
+    from egocnn.explain.patterns.compare import compare, find_pairs, summary_of
     from egocnn.model import Model
     from egocnn.show.pairs.page import MARK, sentences, write_pairs
     from egocnn.show.report.folder import check_folder

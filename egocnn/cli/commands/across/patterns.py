@@ -40,15 +40,9 @@ def patterns(options: Options) -> None:
     target = (options.explain_target or model.targets[0]) if model.targets else None
     title = f"Patterns in {Path(options.data).name}{f', {target}' if target else ''}"
     page = write_patterns(found, options.out, title=title)
-    plain = {
-        "graphs": count,
-        "target": target,
-        "page": str(page),
-        "patterns": [pattern.to_plain() for pattern in found],
-    }
-    print_result(
-        options, plain, [*console_lines(found, structures, graphs.unit), f"{count} {graphs.unit}: open {page}"]
-    )
+    plain = {"graphs": count, "target": target, "page": str(page), "patterns": [one.to_plain() for one in found]}
+    lines = [*console_lines(found, structures, graphs.unit), f"{count} {graphs.unit}: open {page}"]
+    print_result(options, plain, lines)
 
 
 def console_lines(found: "Sequence[Pattern]", structures: "Sequence[CriticalStructure]", unit: str) -> list[str]:

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from egocnn.cli.arguments import add_data_options, add_out
+from egocnn.cli.commands import find_lab
 from egocnn.cli.data import open_graphs
-from egocnn.cli.lab import find_lab
 from egocnn.cli.options import Options, Parser
 from egocnn.cli.output import check_file, print_result
 

@@ -24,7 +24,7 @@ from egocnn.data.arrays import Floats
 from egocnn.data.graphs import Graphs
 from egocnn.explain.additive import blurred, integrated_gradients, normed
 from egocnn.explain.additive.cycles import Cycles
-from egocnn.explain.contributions import EdgeNumbers
+from egocnn.explain.backtrack import EdgeNumbers
 from egocnn.explain.explain import asking_no_gradients
 from egocnn.explain.portion import mean_in_groups, symmetric_groups
 from egocnn.explain.question import Question
