@@ -82,9 +82,13 @@ def test_what_does_not_fit_into_float32_is_refused_when_it_is_read(
     settings, wanted = BEYOND[what]
     path = data(**settings)
     check_refused(run, wanted, "train", path, "-o", tmp_path / "run", *SHORT)
-    check_refused(run, wanted, "predict", model, path, "-o", tmp_path / "p.csv", "--json")
     check_refused(run, wanted, "explain", model, path, "-o", tmp_path / "report", "--json")
     assert names_in(tmp_path) == ["data.jsonl"]
+    is_known = not wanted.endswith("target")  # a value is predicted whatever the true one is
+    assert answer(run, "predict", model, path, "-o", tmp_path / "p.csv")["failed"] == is_known
+    errors = [row.get("error") or "" for row in rows(tmp_path / "p.csv")]
+    assert [bool(error) for error in errors] == [is_known and g == ODD for g in range(24)]
+    assert not is_known or wanted.partition(": ")[2] in errors[ODD]
 
 
 def test_whole_numbers_without_end_are_refused_as_targets_and_graphs_made_in_python_obey_the_same_rule(
@@ -131,8 +135,6 @@ def test_a_graph_whose_prediction_would_not_be_finite_is_refused_by_name(
         path = tmp_path / "store"
     before = names_in(tmp_path)
     for words in (
-        ["predict", model, path, "-o", tmp_path / "p.csv"],
-        ["predict", model, path, "-o", tmp_path / "p.csv", "--json"],
         ["explain", model, path, "-o", tmp_path / "report", "--quiet"],
         ["explain", model, path, "-o", tmp_path / "report", "--json", "--quiet"],
         ["patterns", model, path, "-o", tmp_path / "report", "--quiet"],
@@ -142,6 +144,10 @@ def test_a_graph_whose_prediction_would_not_be_finite_is_refused_by_name(
         assert err.count("\n") == 1, err
         assert re.search(wanted, err), err
     assert [name for name in names_in(tmp_path) if name != "report"] == before
+    assert answer(run, "predict", model, path, "-o", tmp_path / "p.csv")["failed"] == 1
+    errors = [row["error"] for row in rows(tmp_path / "p.csv")]
+    assert re.search(wanted, errors.pop(ODD))
+    assert not any(errors), "the others are predicted"
     reader = egocnn.load(model)
     graphs = egocnn.read(path)
     for ask in (reader.predict, reader.explain):
