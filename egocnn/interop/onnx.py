@@ -30,6 +30,8 @@ from egocnn.nn.embed import PatchShape
 from egocnn.nn.engines import Neighbours
 from egocnn.show.streaming import read_as_trained
 
+__all__ = ["Exported", "Input", "PlainNetwork", "export_onnx", "inputs_for", "inputs_of"]
+
 WHERE = {"neighbours": "neighbours.table", "entry_row": "bags.rows", "entry_node": "bags.owner", "position": "place"}
 """of the batch, for inputs that are not named as there"""
 TOLERANCE = 1e-4  # Largest difference of file and model, beside the largest output or 1: rounding stays far below it.
