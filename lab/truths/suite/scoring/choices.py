@@ -1,19 +1,21 @@
-"""What three choices of the explanations cost and give: models of the choosing half -> scores of each way, as JSON.
+"""What some choices of the explanations cost and give: models of the choosing half -> scores of each way, as JSON.
 
     python -m lab truths choices --tasks FOLDER --device cuda --jobs 13
 
 Every choosing task trains one model of three networks (one that is in the work folder already is taken from there).
 Its test graphs are then explained with all networks asked at every point of the integrated gradients and with the
-points divided among them, with none to three nodes between pieces of a structure that are joined, and with several
-shares of the largest contribution below which a node is taken off a structure. The constants of
-:mod:`egocnn.explain.selection.pieces` and the use of ``divided`` in :mod:`egocnn.explain.portion` come from here.
+points divided among them, with other weights of relevance, with none to three nodes between pieces of a structure that
+are joined, with several shares of the largest contribution below which a node is taken off a structure, and with
+several shares of what speaks for the output that pieces must hold which are not enough for it. The weights of
+:mod:`egocnn.explain.additive`, the constants of :mod:`egocnn.explain.selection` and the use of ``divided`` in
+:mod:`egocnn.explain.portion` come from here.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from statistics import fmean, median
@@ -23,8 +25,9 @@ from unittest.mock import patch
 import torch
 
 from egocnn.config import PRESETS, Device, ExplainConfig, TrainConfig
-from egocnn.explain.additive import integrated_gradients
+from egocnn.explain.additive import RELEVANCE_OF_CLASS, RELEVANCE_OF_VALUE, integrated_gradients
 from egocnn.explain.explain import explain
+from egocnn.explain.selection import grow
 from egocnn.explain.selection.pieces import BETWEEN, LITTLE
 from egocnn.files import write_json
 from egocnn.model import Model
@@ -37,9 +40,26 @@ from lab.truths.suite.scoring.measures import Scores, prediction_scores, ranking
 from lab.truths.suite.scoring.part import ExplainedPart
 
 WORK = Path("runs/truths_choices")
-PRESENT: dict[str, Any] = {"divided": True, "between": BETWEEN, "little": LITTLE}
-OTHERS = [("divided", False), *(("between", n) for n in (0, 1, 3)), *(("little", share) for share in (0.0, 0.15, 0.4))]
-WAYS = [PRESENT, *(PRESENT | {choice: other} for choice, other in OTHERS)]
+PRESENT: dict[str, Any] = {
+    "divided": True,
+    "relevance_of_class": RELEVANCE_OF_CLASS,
+    "relevance_of_value": RELEVANCE_OF_VALUE,
+    "between": BETWEEN,
+    "little": LITTLE,
+    "apart": grow.CONCENTRATED,  # what several pieces must hold that are not enough
+}
+OTHERS: dict[str, tuple[Any, ...]] = {
+    "divided": (False,),
+    "relevance_of_class": (0.5, 1.0, 2.0, 3.0),
+    "relevance_of_value": (0.0, 0.25, 0.5),
+    "between": (0, 1, 3),
+    "little": (0.0, 0.15, 0.4),
+    "apart": (0.75, 2.0),  # 2: no such pieces
+}
+PLACES = {"relevance_of_class": "additive", "relevance_of_value": "additive"}
+PLACES |= {"between": "selection.pieces", "little": "selection.pieces"}  # where the constants are, by their names
+WAYS = [PRESENT, *(PRESENT | {name: other} for name, others in OTHERS.items() for other in others)]
+WAYS = [way for n, way in enumerate(WAYS) if way not in WAYS[:n]]
 
 
 def score_choices(
@@ -59,7 +79,7 @@ def score_choices(
     with parallel_config(backend="loky", inner_max_num_threads=1):
         rows = [row for found in Parallel(n_jobs=jobs, pre_dispatch=jobs)(trained()) for row in found]
     ways = [_mean([row for row in rows if row.items() >= way.items()], way) for way in WAYS]
-    title = "Points divided among networks, pieces joined, little taken off, on the choosing half of the truths"
+    title = "Choices of how to explain, on the choosing half of the truths"
     record = {"title": title, "tasks": names, "networks": TrainConfig().networks, "ways": ways, "rows": rows}
     write_json(out, {**record, "command": command, **circumstances(device=device)})
 
@@ -92,15 +112,21 @@ def _scores(tasks: Path, name: str, folder: Path) -> list[dict[str, Any]]:
 
 
 @contextmanager
-def _way(*, divided: bool, between: int, little: float) -> Iterator[None]:
+def _way(*, divided: bool, apart: float, **constants: float) -> Iterator[None]:
     def gradients(question: Any, steps: int, **_: bool) -> torch.Tensor:
         return integrated_gradients(question, steps, divided=divided)
 
-    with (
-        patch("egocnn.explain.portion.integrated_gradients", gradients),
-        patch("egocnn.explain.selection.pieces.BETWEEN", between),
-        patch("egocnn.explain.selection.pieces.LITTLE", little),
-    ):
+    def grown(*given: Any) -> Any:
+        *_, pieces = given
+        with patch.object(grow, "CONCENTRATED", apart if pieces > 1 else grow.CONCENTRATED):
+            return grow_pieces(*given)
+
+    grow_pieces = grow._grow
+    with ExitStack() as patched:
+        patched.enter_context(patch("egocnn.explain.portion.integrated_gradients", gradients))
+        patched.enter_context(patch.object(grow, "_grow", grown))
+        for name, value in constants.items():
+            patched.enter_context(patch(f"egocnn.explain.{PLACES[name]}.{name.upper()}", value))
         yield
 
 
