@@ -10,8 +10,9 @@ Where no part in one piece is found, up to three pieces are grown: two groups th
 Pieces that turn out to be near each other are joined where that is still enough
 (:mod:`egocnn.explain.selection.pieces`, which also takes off again what contributes little).
 Where no part of moderate size holds the evidence, the part is what has grown up to a third of the nodes, if most of the
-contributions stand there; else it is empty, as it is where the evidence is too weak to speak of: the class stands for
-the lack of something, or for the graph as a whole, and no part of it is more critical than the rest.
+contributions stand there; several pieces must also keep half of the evidence together. Else the part is empty, as it is
+where the evidence is too weak to speak of: the class stands for the lack of something, or for the graph as a whole, and
+no part of it is more critical than the rest.
 
 A part that was found for a class is put to the question once more. Without it the class must not be predicted any
 more; or else it must hold half of all that speaks for it, and as many nodes from where the contributions are least must
@@ -40,6 +41,11 @@ lack of something, half a graph is as good a witness as the whole, and so is the
 CONCENTRATED = 0.6
 """Share of all that speaks for the output that a third of the nodes must hold to stand out where it is not enough; on
 the choosing half of the truths it leaves one graph in twenty without a structure marked, and six in seven with one."""
+APART = 0.5
+"""Share of the evidence that several pieces must keep which are not enough: they are hard to read, and a third of a
+graph may well hold most contributions and yet be taken for the opposite. On the choosing half of the truths
+(``results/truths_choices.json``) and on one scaffold split of BACE, more structures are connected for it and keep more,
+while few truths in several pieces are lost."""
 AS_GOOD, HALF = 0.2, 0.5
 """Share of the evidence for a class that the least contributing part of the same size may hold, and of all that speaks
 for it that a structure must hold which the class can do without; chosen on the choosing half and on the validation part
@@ -165,13 +171,18 @@ def _grow(
                 found[g] = part
             if is_needed or not enough[g] or len(part) >= THIRD * graphs.node_counts[g]:
                 del enough[g]
+    last = dict[int, Ints]()  # where no part is enough, what has grown up to a third of the nodes
     for g, (order, sizes) in enumerate(grown):
         if sizes and g not in found:
-            last = np.searchsorted(sizes, max(THIRD * graphs.node_counts[g], sizes[0]), side="right") - 1
-            part = np.sort(order[: sizes[last]])
+            size = sizes[np.searchsorted(sizes, max(THIRD * graphs.node_counts[g], sizes[0]), side="right") - 1]
+            part = np.sort(order[:size])
             if score[part].sum() >= CONCENTRATED * np.maximum(score[slice(*graphs.node_ptr[[g, g + 1]])], 0).sum():
-                found[g] = part
-    return found
+                last[g] = part
+    if pieces > 1:
+        numbers = np.array(list(last), np.int64)
+        keeps = evidence.kept(numbers, evidence.ask(numbers, list(last.values()))) >= APART
+        last = dict(compress(last.items(), keeps.tolist()))
+    return found | last
 
 
 def _held(graphs: Graphs, score: Floats, numbers: Ints, parts: Sequence[Ints]) -> Floats:

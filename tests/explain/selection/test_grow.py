@@ -67,6 +67,11 @@ def pieces(graphs: Graphs, nodes: set[int]) -> list[set[int]]:
     return found
 
 
+def some_of(share: float, *nodes: int) -> Held:
+    """The nodes together hold this share, the rest it takes all of a graph to hold."""
+    return lambda present: 1.0 if len(present) in (9, 20) else share * (set(nodes) <= present)
+
+
 def any_of(*nodes: int) -> Held:
     return lambda present: float(bool(set(nodes) & present))
 
@@ -107,6 +112,10 @@ FOUND: dict[str, tuple[Graphs, Floats, Held, dict[str, Any], list[int]]] = {
     "nothing where any other node would do as well": (path(9), PAIR, any_of(*range(9)), {}, []),
     "the first part of a value that any node has": (path(9), PAIR, any_of(*range(9)), {"unit": 1.0}, [1]),
     "two groups far apart that are both needed": (path(20), FAR, all_of(1, 2, 17, 18), {}, [1, 2, 17, 18]),
+    # a third of the nodes is not enough, but holds most of the contributions
+    "two groups far apart that keep half": (path(20), FAR, some_of(0.5, 1, 2, 17, 18), {}, [1, 2, 17, 18]),
+    "nothing where groups far apart keep less than half": (path(20), FAR, some_of(0.49, 1, 2, 17, 18), {}, []),
+    "one group that keeps little of what it contributes": (path(9), PAIR, some_of(0.1, 1, 2), {}, [1, 2, 3]),
     "symmetric nodes": (path(7), MIRRORED, all_of(0), {}, [0, 6]),
     "symmetric pairs": (path(7), MIRRORED, all_of(0, 1), {}, [0, 1, 5, 6]),
     # what holds the evidence stands in two parts that no edge joins

@@ -6,7 +6,7 @@ Every choosing task trains one model of three networks (one that is in the work 
 Its test graphs are then explained with all networks asked at every point of the integrated gradients and with the
 points divided among them, with other weights of relevance, with none to three nodes between pieces of a structure that
 are joined, with several shares of the largest contribution below which a node is taken off a structure, and with
-several shares of what speaks for the output that pieces must hold which are not enough for it. The weights of
+several shares of the evidence that pieces must keep which are not enough for the output. The weights of
 :mod:`egocnn.explain.additive`, the constants of :mod:`egocnn.explain.selection` and the use of ``divided`` in
 :mod:`egocnn.explain.portion` come from here.
 """
@@ -27,7 +27,7 @@ import torch
 from egocnn.config import PRESETS, Device, ExplainConfig, TrainConfig
 from egocnn.explain.additive import RELEVANCE_OF_CLASS, RELEVANCE_OF_VALUE, integrated_gradients
 from egocnn.explain.explain import explain
-from egocnn.explain.selection import grow
+from egocnn.explain.selection.grow import APART
 from egocnn.explain.selection.pieces import BETWEEN, LITTLE
 from egocnn.files import write_json
 from egocnn.model import Model
@@ -46,7 +46,7 @@ PRESENT: dict[str, Any] = {
     "relevance_of_value": RELEVANCE_OF_VALUE,
     "between": BETWEEN,
     "little": LITTLE,
-    "apart": grow.CONCENTRATED,  # what several pieces must hold that are not enough
+    "apart": APART,
 }
 OTHERS: dict[str, tuple[Any, ...]] = {
     "divided": (False,),
@@ -54,10 +54,10 @@ OTHERS: dict[str, tuple[Any, ...]] = {
     "relevance_of_value": (0.0, 0.25, 0.5),
     "between": (0, 1, 3),
     "little": (0.0, 0.15, 0.4),
-    "apart": (0.75, 2.0),  # 2: no such pieces
+    "apart": (-100.0, 0.25, 0.75),  # -100: whatever they keep
 }
 PLACES = {"relevance_of_class": "additive", "relevance_of_value": "additive"}
-PLACES |= {"between": "selection.pieces", "little": "selection.pieces"}  # where the constants are, by their names
+PLACES |= {"between": "selection.pieces", "little": "selection.pieces", "apart": "selection.grow"}
 WAYS = [PRESENT, *(PRESENT | {name: other} for name, others in OTHERS.items() for other in others)]
 WAYS = [way for n, way in enumerate(WAYS) if way not in WAYS[:n]]
 
@@ -112,19 +112,12 @@ def _scores(tasks: Path, name: str, folder: Path) -> list[dict[str, Any]]:
 
 
 @contextmanager
-def _way(*, divided: bool, apart: float, **constants: float) -> Iterator[None]:
+def _way(*, divided: bool, **constants: float) -> Iterator[None]:
     def gradients(question: Any, steps: int, **_: bool) -> torch.Tensor:
         return integrated_gradients(question, steps, divided=divided)
 
-    def grown(*given: Any) -> Any:
-        *_, pieces = given
-        with patch.object(grow, "CONCENTRATED", apart if pieces > 1 else grow.CONCENTRATED):
-            return grow_pieces(*given)
-
-    grow_pieces = grow._grow
     with ExitStack() as patched:
         patched.enter_context(patch("egocnn.explain.portion.integrated_gradients", gradients))
-        patched.enter_context(patch.object(grow, "_grow", grown))
         for name, value in constants.items():
             patched.enter_context(patch(f"egocnn.explain.{PLACES[name]}.{name.upper()}", value))
         yield
