@@ -6,7 +6,9 @@ Only JSON and bytes go between them: what has met hostile input is never unpickl
 import json
 import logging
 import multiprocessing
+import os
 import signal
+import socket
 import threading
 import time
 import traceback
@@ -74,7 +76,9 @@ class Worker:
     def end(self) -> None:
         """End it, wherever it is."""
         self._end()
-        self._connection.close()
+        # not closed: a thread that still reads it would read the connection that gets its number next
+        with suppress(OSError), socket.socket(fileno=os.dup(self._connection.fileno())) as both_ways:
+            both_ways.shutdown(socket.SHUT_RDWR)
 
 
 def start_process(target: Callable[..., None], *arguments: Any, **named: Any) -> Worker:

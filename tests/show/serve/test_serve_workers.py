@@ -88,6 +88,20 @@ def test_a_worker_that_died_while_nobody_asked_or_asks_to_be_replaced_costs_nobo
     assert len({first, second, third}) == 3
 
 
+def test_a_worker_that_was_ended_is_heard_by_nobody_and_leaves_its_connection_to_no_other() -> None:
+    ours, theirs = Pipe()
+    worker, number = Worker(ours, lambda: None), ours.fileno()
+    worker.end()
+    with pytest.raises(EOFError):
+        theirs.recv_bytes()
+    with pytest.raises(RunError, match="ended"):
+        worker.load()
+    with pytest.raises(LostError, match="ended"):
+        list(worker.ask({"jobs": []}, b"", 1.0))
+    assert not worker.is_alive
+    assert number not in {end.fileno() for end in Pipe()}  # a thread may still be about to read it
+
+
 def test_the_server_answers_whatever_its_workers_are_at(tmp_path: Path) -> None:
     with pool_of(workers=2) as (pool, _), ThreadPoolExecutor(2) as crowd:
         app: Any = build(pool, ServeConfig(seconds=600, waiting=2))
