@@ -311,10 +311,15 @@ class Estimator(BaseEstimator):
         loaded = Model.load(folder, embed=embed, embed_width=embed_width)
         kind, name = ("class", "EgoCNNClassifier") if loaded.predicts_classes else ("value", "EgoCNNRegressor")
         rule(kind == cls._kind, f"{folder}: this model predicts a {kind}; load it as {name}, or with egocnn.load")
+        return cls._of(loaded, Path(folder), embed=embed, embed_width=embed_width)
+
+    @classmethod
+    def _of(cls, loaded: Model, folder: Path, **embedding: Any) -> Self:
+        """The estimator of a model that was read from this folder."""
         trained = {name: value for name, value in loaded.about.get("train", {}).items() if name != "device"}
-        model = cls(**asdict(loaded.config), **trained, embed=embed, embed_width=embed_width)
+        model = cls(**asdict(loaded.config), **trained, **embedding)
         model.model_ = loaded
-        if (attention := load_attention(Path(folder), loaded)) is not None:
+        if (attention := load_attention(folder, loaded)) is not None:
             model.attention_ = attention
         return model
 

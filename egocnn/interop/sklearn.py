@@ -170,9 +170,9 @@ def load(folder: str | Path, *, embed: Any = None, embed_width: int | None = Non
         >>> model.save("runs/alcohols")
         >>> egocnn.load("runs/alcohols").predict(graphs).shape
         (10,)"""
-    is_classifier = Model.load(folder, embed=embed, embed_width=embed_width).predicts_classes
-    kind = EgoCNNClassifier if is_classifier else EgoCNNRegressor
-    return kind.load(folder, embed=embed, embed_width=embed_width)
+    loaded = Model.load(folder, embed=embed, embed_width=embed_width)
+    kind = EgoCNNClassifier if loaded.predicts_classes else EgoCNNRegressor
+    return kind._of(loaded, Path(folder), embed=embed, embed_width=embed_width)
 
 
 def write_report(model: Any, data: Any, folder: str | Path, *, figures: int = 24, **settings: Any) -> Path:
