@@ -178,13 +178,24 @@ class Estimator(BaseEstimator):
             raise NotFittedError(f"this {type(self).__name__} has not been fitted; call fit first")
         return self.model_
 
-    def _of_each_target(self, graphs: Any, *, proba: bool = False) -> dict[str, Any]:
-        """By the names of several targets: (G) classes by name, or (G, C) probabilities of those, and (G) values."""
-        found: dict[str, Any] = {}
-        for name, one, predicted, _ in self._fitted.by_target(self._read(graphs), device=self.device):
+    def predict(self, graphs: Any) -> Any:
+        """The likeliest class, or the predicted number, of every graph.
+
+        Arguments:
+            graphs: Anything that :func:`egocnn.read` takes.
+
+        Returns:
+            (G) classes, as ``y`` had them, else by name, or values in the unit of the target. Of several targets these
+            by the target's name."""
+        return self._of_each_target(graphs)
+
+    def _of_each_target(self, graphs: Any, *, proba: bool = False) -> Any:
+        """(G) classes, or (G, C) probabilities of those, and (G) values; of several targets these by name."""
+        found, graphs = dict[str, Any](), self._read(graphs, asked=True)
+        for name, one, predicted, _ in self._fitted.by_target(graphs, device=self.device):
             is_class = one.class_names and not proba
-            found[name] = self._classes_of(name)[predicted.argmax(1)] if is_class else predicted
-        return found
+            found[name] = self._classes_of(name or None)[predicted.argmax(1)] if is_class else predicted
+        return found if self._fitted.targets else found[""]
 
     def _mean_score(self, graphs: Any, y: Any, name: str, sample_weight: Any) -> float:
         """The mean over several targets of the score with this name, each where it is known."""
@@ -300,10 +311,15 @@ class Estimator(BaseEstimator):
         loaded = Model.load(folder, embed=embed, embed_width=embed_width)
         kind, name = ("class", "EgoCNNClassifier") if loaded.predicts_classes else ("value", "EgoCNNRegressor")
         rule(kind == cls._kind, f"{folder}: this model predicts a {kind}; load it as {name}, or with egocnn.load")
+        return cls._of(loaded, Path(folder), embed=embed, embed_width=embed_width)
+
+    @classmethod
+    def _of(cls, loaded: Model, folder: Path, **embedding: Any) -> Self:
+        """The estimator of a model that was read from this folder."""
         trained = {name: value for name, value in loaded.about.get("train", {}).items() if name != "device"}
-        model = cls(**asdict(loaded.config), **trained, embed=embed, embed_width=embed_width)
+        model = cls(**asdict(loaded.config), **trained, **embedding)
         model.model_ = loaded
-        if (attention := load_attention(Path(folder), loaded)) is not None:
+        if (attention := load_attention(folder, loaded)) is not None:
             model.attention_ = attention
         return model
 

@@ -70,22 +70,7 @@ class EgoCNNClassifier(ClassifierMixin, Estimator):
         Returns:
             (G, C) numbers, the columns as in ``classes_``. Of several targets, these, or values, by the target's name.
         """
-        if self._fitted.targets:
-            return self._of_each_target(graphs, proba=True)
-        return self._fitted.probabilities(self._read(graphs, asked=True), device=self.device)
-
-    def predict(self, graphs: Any) -> Any:
-        """The likeliest class of every graph.
-
-        Arguments:
-            graphs: Anything that :func:`egocnn.read` takes.
-
-        Returns:
-            (G) classes, as ``y`` had them, else by name. Of several targets, classes or values by the target's name."""
-        if self._fitted.targets:
-            return self._of_each_target(graphs)
-        likeliest: NDArray[Any] = self.classes_[self.predict_proba(graphs).argmax(axis=1)]
-        return likeliest
+        return self._of_each_target(graphs, proba=True)
 
     def score(self, graphs: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Accuracy.
@@ -138,18 +123,6 @@ class EgoCNNRegressor(RegressorMixin, Estimator):
             raise DataError("these graphs have no values to predict; pass y, or use EgoCNNClassifier")
         return graphs, {}
 
-    def predict(self, graphs: Any) -> Any:
-        """The predicted number of every graph.
-
-        Arguments:
-            graphs: Anything that :func:`egocnn.read` takes.
-
-        Returns:
-            (G) values in the unit of the target. Of several targets, these by their names."""
-        if self._fitted.targets:
-            return self._of_each_target(graphs)
-        return self._fitted.values(self._read(graphs, asked=True), device=self.device)
-
     def score(self, graphs: Any, y: Any = None, sample_weight: Any = None) -> float:
         """R², the share of the variance that is predicted.
 
@@ -197,9 +170,9 @@ def load(folder: str | Path, *, embed: Any = None, embed_width: int | None = Non
         >>> model.save("runs/alcohols")
         >>> egocnn.load("runs/alcohols").predict(graphs).shape
         (10,)"""
-    is_classifier = Model.load(folder, embed=embed, embed_width=embed_width).predicts_classes
-    kind = EgoCNNClassifier if is_classifier else EgoCNNRegressor
-    return kind.load(folder, embed=embed, embed_width=embed_width)
+    loaded = Model.load(folder, embed=embed, embed_width=embed_width)
+    kind = EgoCNNClassifier if loaded.predicts_classes else EgoCNNRegressor
+    return kind._of(loaded, Path(folder), embed=embed, embed_width=embed_width)
 
 
 def write_report(model: Any, data: Any, folder: str | Path, *, figures: int = 24, **settings: Any) -> Path:

@@ -22,7 +22,7 @@ from egocnn.train import loop
 from egocnn.train.checkpoint import Checkpoint
 from egocnn.train.engines import plain
 from egocnn.train.engines.common import Member, Progress
-from egocnn.train.engines.plain import Turns, gains_from_threads
+from egocnn.train.engines.plain import gains_from_threads
 from egocnn.train.history import Epoch, History
 from egocnn.train.metrics import evaluate
 from tests.support.samples import sure
@@ -132,13 +132,13 @@ def test_ctrl_c_in_the_middle_of_an_epoch_forgets_that_epoch_of_all_networks(
     threads: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     several, after_epoch, stopped, told, pressed = members(), [], threading.Event(), [], list[RemovableHandle]()
-    stop = Turns.stop
 
-    def note_stop(turns: Turns) -> None:
-        stop(turns)
-        stopped.set()
+    class Noted(threading.Event):
+        def set(self) -> None:
+            super().set()
+            stopped.set()
 
-    monkeypatch.setattr(Turns, "stop", note_stop)
+    monkeypatch.setattr(plain, "Event", Noted)
 
     def keep(progress: Sequence[Progress]) -> None:
         after_epoch.append(weights(several))
@@ -223,39 +223,25 @@ def test_one_network_large_batches_and_modules_of_the_user_take_all_threads_in_t
     assert forwards.found == {(True, 2)}
 
 
-def test_turns_let_in_so_many_at_a_time() -> None:
-    turns, lock, inside, most = Turns(2), threading.Lock(), 0, 0
+def test_so_many_networks_compute_at_a_time_and_whoever_has_computed_comes_after_those_who_wait() -> None:
+    """While the first network is held up, the others take turns, batch by batch, on the second thread."""
+    several, order, inside, done = members(4), list[int](), set[int](), threading.Event()
 
-    def take_turns() -> None:
-        nonlocal inside, most
-        for _ in range(200):
-            with turns:
-                with lock:
-                    inside += 1
-                    most = max(most, inside)
-                with lock:
-                    inside -= 1
+    def enter(r: int) -> None:
+        inside.add(r)
+        assert len(inside) <= 2
+        if r == 0:
+            assert done.wait(PATIENCE)
+        elif not done.is_set():
+            order.append(r)
 
-    several = [threading.Thread(target=take_turns) for _ in range(5)]
-    for thread in several:
-        thread.start()
-    for thread in several:
-        thread.join()
-    assert most <= 2
+    def leave(r: int) -> None:
+        inside.discard(r)
+        if len(order) == 6:
+            done.set()
 
-
-def test_whoever_leaves_comes_after_those_who_wait() -> None:
-    turns, order = Turns(1), []
-
-    def enter(name: str) -> None:
-        with turns:
-            order.append(name)
-
-    with turns:
-        waiting = threading.Thread(target=enter, args=("the one who waited",))
-        waiting.start()
-        while turns._came < 2:  # until it has asked
-            time.sleep(0.001)
-    enter("the one who left")
-    waiting.join()
-    assert order == ["the one who waited", "the one who left"]
+    for r, member in enumerate(several):
+        member.network.register_forward_pre_hook(lambda *_, r=r: enter(r))
+        member.network.register_forward_hook(lambda *_, r=r: leave(r))
+    fit(several, 2, replace(CONFIG, epochs=1))
+    assert order == [1, 2, 3] * 2

@@ -53,6 +53,8 @@ def ego_conv(x: Tensor, neighbours: Tensor | Neighbours, weight: Tensor, bias: T
     replicas together: x (R, N, D), neighbours (R, N, K), weight (R, K + 1, D, D'), bias (R, D') -> (R, N, D')."""
     if isinstance(neighbours, Tensor):
         neighbours = Neighbours.of(neighbours)
+    if torch._C._are_functorch_transforms_active():  # which only plain operations pass
+        neighbours = replace(neighbours, tiles=None, plan=None, later=False)
     later = neighbours.table if neighbours.later else None
     tiles = neighbours.tiles or (later if is_available(x.device) else None)
     if tiles is not None and x.dtype != torch.float64:

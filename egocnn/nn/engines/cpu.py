@@ -14,6 +14,7 @@ from torch import Tensor
 
 from egocnn.errors import ConfigError
 from egocnn.nn.engines.operator import differentiable, factor_type
+from egocnn.nn.engines.reference import ego_conv_reference
 
 
 class Products(NamedTuple):
@@ -98,11 +99,11 @@ def ego_conv_ragged(x: Tensor, plan: Plan | Tensor, weight: Tensor, bias: Tensor
         # rounded once, after all products are added up: a CPU gains nothing from less
         with torch.autocast("cpu", enabled=False):
             return ego_conv_ragged(x.float(), plan, weight.float(), bias.float()).to(kind)
-    return _ragged(x, weight, bias, [table] if isinstance(plan, Tensor) else plan.products)
+    return _ragged(x, weight, bias, [table] if isinstance(plan, Tensor) else [table, *plan.products])
 
 
 def _products(plan: Sequence[Tensor]) -> Products:
-    return Products(*plan) if len(plan) > 1 else Plan.of(plan[0]).products
+    return Products(*plan[1:]) if len(plan) > 1 else Plan.of(plan[0]).products
 
 
 def _forward(x: Tensor, weight: Tensor, bias: Tensor, plan: Sequence[Tensor], relu: bool) -> Tensor:  # noqa: ARG001
@@ -139,26 +140,20 @@ def _backward(
     return of_x, of_weight
 
 
-def _differentiable_backward(
+def _backward_again(
     gradient: Tensor, x: Tensor, weight: Tensor, plan: Sequence[Tensor], *_: bool
 ) -> tuple[Tensor, Tensor]:
-    """:func:`_backward` in operations that torch can differentiate and map over once more."""
-    products = _products(plan)
-    sizes, V = products.counts.tolist(), len(products.sources)
-    ends = torch.diff(products.readers_from, append=products.readers_from.new_tensor([len(products.readers)]))
-    product = torch.repeat_interleave(torch.arange(V, device=ends.device), ends)
-    read = gradient.new_zeros(V, gradient.shape[1]).index_add(0, product, gradient[products.readers])
-    node = torch.cat([torch.arange(len(x), device=ends.device), products.sources])
-    arriving, rows = (torch.split(each, [len(x), *sizes]) for each in (torch.cat([gradient, read]), x[node]))
-    parts = list(zip(arriving, rows, weight.unbind(), strict=False))
-    for_x = torch.zeros_like(x).index_add(0, node, torch.cat([part @ filters.t() for part, _, filters in parts]))
-    unused = weight.new_zeros(len(weight) - len(parts), *weight.shape[1:])
-    for_weight = torch.cat([torch.stack([row.t() @ part for part, row, _ in parts]), unused])
-    return for_x, for_weight
+    """:func:`_backward` in operations that torch can differentiate once more: those of the reference."""
+
+    def conv(x: Tensor, weight: Tensor) -> Tensor:
+        return ego_conv_reference(x, plan[0], weight, weight.new_zeros(()))
+
+    found: tuple[Tensor, Tensor] = torch.func.vjp(conv, x, weight)[1](gradient)
+    return found
 
 
 def _add_up(rows: Tensor, chosen: Tensor, starts: Tensor) -> Tensor:
     return torch.embedding_bag(rows, chosen, starts)[0]
 
 
-_ragged = differentiable("ragged", _forward, _backward, _differentiable_backward)
+_ragged = differentiable("ragged", _forward, _backward, _backward_again)

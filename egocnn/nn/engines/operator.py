@@ -1,6 +1,6 @@
-"""The two passes of an engine -> one function that eager torch, torch.func and torch's compiler can each differentiate.
-Eager torch gets a plain ``autograd.Function``: a registered operator takes 0.3 ms longer for forward and backward, as
-much as a small batch itself. The compiler gets the operator, which it does not look into."""
+"""The two passes of an engine -> one function that eager torch and torch's compiler can each differentiate. Eager
+torch gets a plain ``autograd.Function``: a registered operator takes 0.3 ms longer for forward and backward, as much as
+a small batch itself. The compiler gets the operator, which it does not look into."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -25,15 +25,6 @@ def differentiable(name: str, compute: Forward, back: Backward, again: Backward 
         def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
             chosen = again if again is not None and torch.is_grad_enabled() else back
             return (*_gradients(ctx, gradients[0], chosen), None, None)
-
-        @staticmethod
-        def vmap(info: Any, in_dims: tuple[Any, ...], *inputs: Any) -> tuple[Tensor, int]:
-            """One after the other: the entries share a plan."""
-            several = [
-                value.unbind(dim) if isinstance(value, Tensor) and dim is not None else [value] * info.batch_size
-                for value, dim in zip(inputs, in_dims, strict=True)
-            ]
-            return torch.stack([eager(*each) for each in zip(*several, strict=True)]), 0
 
     eager: Callable[..., Tensor] = Eager.apply
 
@@ -64,9 +55,7 @@ def differentiable(name: str, compute: Forward, back: Backward, again: Backward 
         if torch.compiler.is_compiling():
             found: Tensor = operator(x, weight, bias, plan, relu)
             return found
-        if not torch.is_grad_enabled() and not torch._C._are_functorch_transforms_active():
-            return compute(x, weight, bias, plan, relu)
-        return eager(x, weight, bias, plan, relu)
+        return (eager if torch.is_grad_enabled() else compute)(x, weight, bias, plan, relu)
 
     return call
 

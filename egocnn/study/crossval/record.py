@@ -195,52 +195,43 @@ def sentence(one: CrossValidation, other: CrossValidation) -> str:
 class PartialRecord:
     """What has been computed so far, in memory and, where a file is named, on disk."""
 
-    out: Path | None  # beside which folds are saved
+    out: Path | None  # where the record is written in the end
+    path: Path | None  # where folds are saved meanwhile; nothing can stand beside a pipe
     fingerprint: str
     stated: dict[str, Any]  # the settings, one level deep, to name the one that changed
+    replaces: bool  # a record that is there stays until there is a new one
     folds: list[Fold] = field(default_factory=list)
     seconds: float = 0.0  # spent by earlier calls
-    replaces: bool = False  # a record that is there stays until there is a new one
-    pipe: Path | None = None  # in place of a file to write: nothing can stand beside it
 
     @staticmethod
     def open(out: Path | None, fingerprint: str, stated: Mapping[str, Any], *, overwrite: bool) -> "PartialRecord":
         """Find the folds that an earlier call finished; refuse those of other data or settings."""
-        partial = PartialRecord(out, fingerprint, json.loads(json.dumps(stated)), replaces=overwrite)  # as in a file
-        if out is None or (out.exists() and not out.is_file()):
-            partial.out, partial.pipe = None, out
-            return partial
+        is_file = out is not None and (out.is_file() or not out.exists())
+        path = out.with_name(f"{out.name}.partial") if out is not None and is_file else None
+        partial = PartialRecord(out, path, fingerprint, json.loads(json.dumps(stated)), overwrite)  # as in a file
         names, what = {"fingerprint", "stated", "seconds", "folds"}, "what an interrupted cross-validation leaves"
         try:
-            if (found := read_plain(partial.path, names, what)) is not None:
-                partial._check(partial.path, found["fingerprint"], found["stated"])
-                partial.folds = [Fold.from_plain(fold) for fold in found["folds"]]
-                partial.seconds = float(found["seconds"])
+            if path is not None and (found := read_plain(path, names, what)) is not None:
+                partial._check(path, found["fingerprint"], found["stated"])
+                partial.folds, partial.seconds = [*map(Fold.from_plain, found["folds"])], float(found["seconds"])
         except (TypeError, ValueError, KeyError, AttributeError, RunError) as error:
             if not overwrite:
                 is_other = isinstance(error, RunError)
-                reason = f"{error}; {GIVE_UP}" if is_other else f"{partial.path}: is damaged; --overwrite starts anew"
+                reason = f"{error}; {GIVE_UP}" if is_other else f"{path}: is damaged; --overwrite starts anew"
                 raise RunError(reason) from None
-            partial.path.unlink(missing_ok=True)
-            partial.folds = []
+            partial._remove()
         return partial
-
-    @property
-    def path(self) -> Path:
-        """Where finished folds are saved."""
-        assert self.out is not None
-        return self.out.with_name(f"{self.out.name}.partial")
 
     def finished(self) -> CrossValidation | None:
         """The whole record, where an earlier call wrote it."""
-        if self.out is None or self.replaces:
+        if self.out is None or self.path is None or self.replaces:
             return None
         try:
             if (record := read_record(self.out)) is not None:
                 counts = (len(record.folds), record.runs, record.restarts)
                 stated = state(record.model, record.protocol, *counts, record.settings)
                 self._check(self.out, record.fingerprint, stated)
-                self.path.unlink(missing_ok=True)
+                self._remove()
         except RunError as error:
             raise RunError(f"{error}; {GIVE_UP}") from None
         return record
@@ -253,15 +244,18 @@ class PartialRecord:
         """Save a fold; ``seconds`` have passed in this call."""
         self.folds.append(fold)
         self.folds.sort(key=lambda each: each.fold)
-        if self.out is not None:
+        if self.path is not None:
             plain = {"fingerprint": self.fingerprint, "stated": self.stated, "seconds": self.seconds + seconds}
             write_json(self.path, {**plain, "folds": [asdict(each) for each in self.folds]})
 
     def finish(self, record: CrossValidation) -> None:
         """Write the record; what was saved on the way is no longer needed."""
-        if (place := self.out or self.pipe) is not None:
-            write_json(place, asdict(record))
         if self.out is not None:
+            write_json(self.out, asdict(record))
+        self._remove()
+
+    def _remove(self) -> None:
+        if self.path is not None:
             self.path.unlink(missing_ok=True)
 
 

@@ -324,7 +324,7 @@ def _finish_folds(settings: FoldSettings, tasks: Sequence[FoldTask], partial: Pa
             partial.add(fold, time.perf_counter() - started)
             log(f"fold {fold.fold}/{len(tasks)}: {fold.score:.4f} (validation {fold.validation_score:.4f})")
     except KeyboardInterrupt:
-        if partial.out is None or not partial.folds:
+        if partial.path is None or not partial.folds:
             raise
         kept = f"{len(partial.folds)} of {len(tasks)} folds are kept in {partial.path}"
         raise KeyboardInterrupt(f"stopped; {kept}, and the same command goes on") from None

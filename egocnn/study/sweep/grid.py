@@ -4,6 +4,7 @@ import math
 import random
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields, replace
 from difflib import get_close_matches
 from typing import Any, NamedTuple, get_args, get_type_hints
@@ -81,7 +82,12 @@ def parse_axis(text: str) -> Axis:
         known = sorted(types.keys() - FIXED)
         hint = "".join(f"did you mean {near}? " for near in get_close_matches(name, known, 1))
         raise ConfigError(f"--over: no setting is called {name!r}; {hint}there are {', '.join(known)}")
-    found = tuple(_value(name, word.strip(), types[name]) for word in values.split(","))
+    found = tuple(_value(word.strip(), types[name]) for word in values.split(","))
+    for value in found:
+        try:
+            (ModelConfig if hasattr(ModelConfig, name) else TrainConfig)(**{name: value})
+        except ConfigError as error:
+            raise ConfigError(f"--over: {error}") from None
     if twice := [shown(value) for number, value in enumerate(found) if value in found[:number]]:
         raise ConfigError(f"--over {name}: {twice[0]} is given twice")
     return Axis(name, found)
@@ -111,28 +117,17 @@ def _point(values: list[tuple[str, Any]], model: ModelConfig, train: TrainConfig
     own = {field.name for field in fields(ModelConfig)}
     of_model = {name: each for name, each in values if name in own}
     of_training = {name: each for name, each in values if name not in own}
-    try:
-        return GridPoint(tuple(values), replace(model, **of_model), replace(train, **of_training))
-    except ConfigError as error:
-        raise ConfigError(f"--over, {in_words(values)}: {error}") from None
+    return GridPoint(tuple(values), replace(model, **of_model), replace(train, **of_training))
 
 
-def _value(name: str, word: str, annotation: Any) -> Any:
-    kinds = get_args(annotation)
-    words = tuple(each for kind in kinds for each in (get_args(kind) or (kind,)) if isinstance(each, str))
-    is_switch = annotation is bool or bool in kinds
-    allowed: dict[str, Any] = (SWITCH if is_switch else {}) | {each: each for each in words}
-    if word in allowed:
-        return allowed[word]
-    if allowed:
-        wanted = " or ".join(("yes", "no", *words)) if is_switch else f"one of {', '.join(words)}"
-        hint = "".join(f"; did you mean {near}?" for near in get_close_matches(word, words, 1))
-        raise ConfigError(f"--over {name}: {word!r} is not {wanted}{hint}")
-    try:
-        return float(word) if annotation is float else int(word)
-    except ValueError:
-        wanted = "a number" if annotation is float else "a whole number"
-        raise ConfigError(f"--over {name}: {word!r} is not {wanted}") from None
+def _value(word: str, annotation: Any) -> Any:
+    """What is typed, as a field of this type holds it; a word that is no such value is left to the record to refuse."""
+    if annotation is bool or bool in get_args(annotation):
+        return SWITCH.get(word, word)
+    if annotation in (int, float):
+        with suppress(ValueError):
+            return annotation(word)
+    return word
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

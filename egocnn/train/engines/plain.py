@@ -1,7 +1,7 @@
 """The plain engine: every batch is cut out, sent through the network and forgotten; in parts where memory is short.
 Several networks take turns, epoch by epoch; none of them notices the others.
 
-On a CPU several networks train side by side, each in a thread of its own. A small batch gains little from several
+On a CPU several networks train side by side, on threads that share them. A small batch gains little from several
 threads, networks everything: torch computes without holding Python's lock. As many networks as torch has threads
 compute at a time, taking turns batch by batch, so that all end an epoch at about the same time. Each draws from a
 generator of its own: the weights are the same, bit for bit, however many are trained at a time, and with one thread
@@ -9,12 +9,13 @@ those of the plain engine."""
 
 import math
 import time
-from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import nullcontext
+from collections.abc import Generator, Iterator, Sequence
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from functools import partial
-from threading import Condition
+from queue import Empty, SimpleQueue
+from threading import Event
 
 import numpy as np
 import torch
@@ -68,23 +69,27 @@ class PlainEngine:
         return GradientStep(member.network, forward, *weighted, random=self._random[r])
 
     def train_epoch(self, epoch: int, alive: Bools) -> dict[int, Epoch]:
-        return {r: self.train_and_validate(r, epoch) for r in np.flatnonzero(alive).tolist()}
+        several = ((r, self.steps(r, epoch)) for r in np.flatnonzero(alive).tolist())
+        return {r: ended for r, steps in several for ended in steps if ended is not None}
 
-    def train_and_validate(self, r: int, epoch: int) -> Epoch:
-        """All random numbers of an epoch follow from its number."""
+    def steps(self, r: int, epoch: int) -> Iterator[Epoch | None]:
+        """The epoch once it has ended, and after every batch before nothing. All random numbers follow from its
+        number."""
         started, random, member = time.perf_counter(), self._random[r], self.members[r]
         with reseeding(random, self.device) as seed, drawing_from(random, member.network):
             seed(epoch_seed(member.seed, epoch))
-            scores = dict(zip(SCORES, (*self.train(r, epoch), *self.validate(r)), strict=True))
+            trained = yield from self.train(r, epoch)
+            scores = dict(zip(SCORES, (*trained, *self.validate(r)), strict=True))
         last, seconds = self.progress[r].optimizer.param_groups[0]["lr"], time.perf_counter() - started
-        return Epoch(epoch=epoch, learning_rate=last, seconds=seconds, **scores)
+        yield Epoch(epoch=epoch, learning_rate=last, seconds=seconds, **scores)
 
-    def train(self, r: int, epoch: int) -> tuple[float, float]:
-        """Every batch of the epoch once; loss and score."""
+    def train(self, r: int, epoch: int) -> Generator[None, None, tuple[float, float]]:
+        """Every batch of the epoch once, computed as it is asked for; loss and score."""
         found = []
         for chosen in self.batches(r, epoch):
             found.append(self._steps[r].compute(chosen))
             self.update(r)
+            yield
         return loss_and_score(found)
 
     def batches(self, r: int, epoch: int) -> Iterator[Tensor]:
@@ -163,8 +168,7 @@ class SideBySideEngine(PlainEngine):
     def __init__(self, members: Sequence[Member], progress: Sequence[Progress], config: TrainConfig) -> None:
         super().__init__(members, progress, config)
         self._threads = torch.get_num_threads()
-        self._turns = Turns(self._threads)
-        self._pool = ThreadPoolExecutor(len(members), "network", initializer=torch.set_num_threads, initargs=(1,))
+        self._pool = ThreadPoolExecutor(self._threads, "network", initializer=torch.set_num_threads, initargs=(1,))
 
     def generator(self) -> torch.Generator:
         return torch.Generator()
@@ -172,72 +176,34 @@ class SideBySideEngine(PlainEngine):
     def train_epoch(self, epoch: int, alive: Bools) -> dict[int, Epoch]:
         if self._threads == 1:  # in turn: what else the machine does is not to be disturbed
             return super().train_epoch(epoch, alive)
-        started, running = time.perf_counter(), dict[int, Future[Epoch]]()
+        started, ended, is_over = time.perf_counter(), dict[int, Epoch](), Event()
+        waiting = SimpleQueue[tuple[int, Iterator[Epoch | None]]]()
+        for r in np.flatnonzero(alive).tolist():
+            waiting.put((r, self.steps(r, epoch)))
+
+        def take_turns() -> None:
+            """Compute the next batch of whoever has waited longest, and so on until nobody waits."""
+            with suppress(Empty):
+                while not is_over.is_set():
+                    r, steps = waiting.get_nowait()
+                    if (found := next(steps)) is None:
+                        waiting.put((r, steps))
+                    else:
+                        ended[r] = found
+
+        running = list[Future[None]]()
         try:
-            for r in np.flatnonzero(alive).tolist():
-                running[r] = self._pool.submit(self._train_or_stop, r, epoch)
-            errors = [each.exception() for each in running.values()]
-        except BaseException:  # Ctrl-C, which comes to this thread; no other is to run any more
-            self._turns.stop()
-            wait(running.values())
-            raise
+            running += [self._pool.submit(take_turns) for _ in range(min(self._threads, waiting.qsize()))]
+            wait(running, return_when=FIRST_EXCEPTION)
         finally:
+            is_over.set()  # also by Ctrl-C, which comes to this thread
+            wait(running)
             torch.set_num_threads(self._threads)  # for threads to come, which follow the last that was set anywhere
-        for error in errors:
-            if error is not None and not isinstance(error, Stopped):
-                raise error
-        seconds = (time.perf_counter() - started) / len(running)
-        return {r: replace(each.result(), seconds=seconds) for r, each in running.items()}
-
-    def _train_or_stop(self, r: int, epoch: int) -> Epoch:
-        try:
-            return self.train_and_validate(r, epoch)
-        except BaseException:
-            self._turns.stop()
-            raise
-
-    def batches(self, r: int, epoch: int) -> Iterator[Tensor]:
-        """The plain engine's; whoever asks for the next one has computed the last."""
-        for chosen in super().batches(r, epoch):
-            with self._turns:
-                yield chosen
-
-    def validate(self, r: int) -> tuple[float, float]:
-        with self._turns:
-            return super().validate(r)
+        for each in running:
+            each.result()
+        seconds = (time.perf_counter() - started) / len(ended)
+        return {r: replace(own, seconds=seconds) for r, own in ended.items()}
 
     def finish(self) -> None:
-        self._turns.stop()  # Ctrl-C may have come before the threads were waited for
         self._pool.shutdown()
         super().finish()
-
-
-class Stopped(Exception):  # noqa: N818 — no error of its own: another network's, or Ctrl-C
-    """Training ends before this turn."""
-
-
-class Turns:
-    """A context that lets in so many threads at a time, in the order in which they came."""
-
-    def __init__(self, at_once: int) -> None:
-        self._at_once, self._came, self._left = at_once, 0, 0
-        self._changed, self._is_stopped = Condition(), False
-
-    def __enter__(self) -> None:
-        with self._changed:
-            number = self._came
-            self._came += 1
-            self._changed.wait_for(lambda: self._is_stopped or number < self._left + self._at_once)
-            if self._is_stopped:
-                raise Stopped
-
-    def __exit__(self, *_: object) -> None:
-        with self._changed:
-            self._left += 1
-            self._changed.notify_all()
-
-    def stop(self) -> None:
-        """Let in nobody any more; those who wait and those to come are told by :class:`Stopped`."""
-        with self._changed:
-            self._is_stopped = True
-            self._changed.notify_all()

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from egocnn.errors import ConfigError
 from egocnn.nn import EgoConv
-from egocnn.nn.engines import Neighbours, ego_conv_ragged, ego_conv_reference
+from egocnn.nn.engines import Neighbours, ego_conv, ego_conv_ragged, ego_conv_reference
 from egocnn.nn.engines.cpu import Plan
 
 Pair = tuple[int, int]  # rank from 1 on, node at that rank
@@ -97,8 +97,8 @@ Function = Callable[[Tensor, Tensor, Tensor], Tensor]
 
 
 def conv(table: Tensor) -> Function:
-    plan = Plan.of(table)
-    return lambda x, weight, bias: ego_conv_ragged(x, plan, weight, bias)
+    plan = Neighbours.of(table)
+    return lambda x, weight, bias: ego_conv(x, plan, weight, bias)
 
 
 def loss(function: Function) -> Function:
@@ -157,7 +157,7 @@ def features(N: int) -> Tensor:
 @pytest.mark.parametrize("planned", [True, False])
 def test_the_operator_keeps_every_promise_of_its_registration(planned: bool) -> None:
     table = random_table(6, seed=7)
-    plan = list(Plan.of(table).products) if planned else [table]
+    plan = [table, *(Plan.of(table).products if planned else ())]
     for asked in (True, False):
         leaves = [t.requires_grad_(asked) for t in inputs(6, seed=7)]
         torch.library.opcheck(torch.ops.egocnn.ragged.default, (*leaves, plan, False))

@@ -261,13 +261,14 @@ def test_an_axis_is_read_by_the_type_of_its_field(typed: str, name: str, values:
         ("width", r"^--over takes a field and its values, width=32,64 say, got 'width'$"),
         ("widht=3", r"^--over: no setting is called 'widht'; did you mean width\? there are batch_size, "),
         ("zzz=3", r"^--over: no setting is called 'zzz'; there are batch_size, .*weight_decay, width$"),
-        ("width=a", r"^--over width: 'a' is not a whole number$"),
-        ("width=", r"^--over width: '' is not a whole number"),
-        ("depth=2x2", r"^--over depth: '2x2' is not a whole number$"),
-        ("dropout=much", r"^--over dropout: 'much' is not a number$"),
-        ("jump=maybe", r"^--over jump: 'maybe' is not yes or no$"),
-        ("tie=auot", r"^--over tie: 'auot' is not yes or no or auto; did you mean auto\?$"),
-        ("readout=maxx", r"^--over readout: 'maxx' is not one of max, .*; did you mean max\?$"),
+        ("width=a", r"^--over: width must be a whole number, got 'a'$"),
+        ("width=", r"^--over: width must be a whole number, got ''$"),
+        ("width=8,0", r"^--over: width must be at least 1, got 0$"),
+        ("depth=2x2", r"^--over: depth must be a whole number, got '2x2'$"),
+        ("dropout=much", r"^--over: dropout must be a number, got 'much'$"),
+        ("jump=maybe", r"^--over: jump must be true or false, got 'maybe'$"),
+        ("tie=auot", r"^--over: tie must be true, false or auto, got 'auot'$"),
+        ("readout=maxx", r"^--over: readout must be one of max, .*, got 'maxx'$"),
         ("width=3,4,3", r"^--over width: 3 is given twice$"),
         ("seed=1,2", r"^--over seed: the best of several seeds says nothing of a setting; "),
         ("validation=0.1", r"^--over validation: all settings must be judged by the same graphs; "),
@@ -278,10 +279,8 @@ def test_what_is_no_axis_is_refused_with_what_there_is(typed: str, line: str) ->
         parse_axis(typed)
 
 
-def test_a_grid_changes_what_is_swept_and_nothing_else_and_values_out_of_range_are_refused() -> None:
-    axes = [parse_axis("depth=2,3"), parse_axis("width=8,0")]
-    with pytest.raises(ConfigError, match=r"^--over, depth 2, width 0: width must be at least 1, got 0$"):
-        draw_settings(axes, ModelConfig(), TrainConfig())
+def test_a_grid_changes_what_is_swept_and_nothing_else() -> None:
+    axes = [parse_axis("depth=2,3"), parse_axis("width=8,4")]
     with pytest.raises(ConfigError, match=r"^a sweep needs something to go over"):
         draw_settings([], ModelConfig(), TrainConfig())
     with pytest.raises(ConfigError, match=r"^--over depth is given twice; name all its values in one"):

@@ -7,7 +7,7 @@ fail, the first says why."""
 import logging
 import signal
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -64,7 +64,7 @@ class DistributedEngine(PlainEngine):
                 has_idle = network.custom_embedding or any(each.numel() == 0 for each in network.parameters())
                 self._replicas.append(DistributedDataParallel(network, find_unused_parameters=has_idle, **how))
 
-    def train(self, r: int, epoch: int) -> tuple[float, float]:
+    def train(self, r: int, epoch: int) -> Generator[None, None, tuple[float, float]]:
         """Every process computes its share of each batch; all end with the same weights, loss and score."""
         world, train, weights = self._world, self.members[r].train, self.weights[r]
         assert train.target is not None
@@ -87,6 +87,7 @@ class DistributedEngine(PlainEngine):
             total += loss.detach() * len(chosen)
             if is_split or world.rank == 0:
                 outputs[mine] = logits.detach()
+            yield
         dist.all_reduce(outputs)
         dist.all_reduce(total)
         return _agreed_scores(outputs, train.target, total / len(train))
