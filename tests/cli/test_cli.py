@@ -11,7 +11,7 @@ import pytest
 import egocnn
 from egocnn.cli import main
 from egocnn.cli.commands import COMMANDS
-from tests.support.commands import SHORT, Run, check_refused, printed, rows
+from tests.support.commands import SHORT, Run, check_refused, printed, rows, told
 from tests.support.samples import sure
 from tests.support.tiny import ALCOHOLS, COMPLETE, FLAGS, SMILES_TABLE, alcohols, names_in, write_table
 
@@ -93,7 +93,7 @@ def test_train_prints_the_metrics_for_machines_or_the_scores_for_people_and_prog
     assert (code, out.count("\n"), err.count("\n")) == (0, 1, 2)
     assert json.loads(out) == json.loads((tmp_path / "run" / "metrics.json").read_text())
     assert names_in(tmp_path / "run") == COMPLETE
-    text = printed(run, *words, "--quiet", "--overwrite")
+    text = told(run, *words, "--overwrite")
     for said in ("test accuracy", "(20 molecules)", f"run folder: {tmp_path / 'run'}"):
         assert said in text
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.commands import SHORT, Run, answer, check_refused, printed, rows
+from tests.support.commands import SHORT, Run, answer, check_refused, printed, rows, told
 from tests.support.tiny import ALCOHOLS, molecule_lines
 
 pytest.importorskip("rdkit")
@@ -116,8 +116,8 @@ def test_an_sdf_is_trained_on_predicted_and_explained_as_a_table_is(run: Run, tm
     assert run("train", tmp_path / "m.sdf", "--target", "kind", "-o", tmp_path / "run", *SHORT)[0] == 0
     broken = blocks[3].replace(" C ", " Xx")
     (tmp_path / "new.sdf").write_text(broken + "".join(blocks[:2]))
-    told = printed(run, "predict", tmp_path / "run", tmp_path / "new.sdf", "-o", tmp_path / "p.csv")
-    assert "2 predictions" in told
+    shown = printed(run, "predict", tmp_path / "run", tmp_path / "new.sdf", "-o", tmp_path / "p.csv")
+    assert "2 predictions" in shown
     found = rows(tmp_path / "p.csv")
     assert [(row["name"], row["kind"], row["true"]) for row in found[1:]] == [
         *(("m0", "alkane", "alkane"), ("m1", "alcohol", "alcohol"))
@@ -125,12 +125,12 @@ def test_an_sdf_is_trained_on_predicted_and_explained_as_a_table_is(run: Run, tm
     assert found[0]["name"] == "m3"
     assert found[0]["error"].startswith("the molecule does not parse (Post-condition Violation: Element 'Xx' not found")
     data = tmp_path / "m.sdf"
-    told = printed(run, "explain", tmp_path / "run", data, "-o", tmp_path / "report", "--limit", 2, "--quiet")
-    assert "2 molecules explained" in told
+    shown = told(run, "explain", tmp_path / "run", data, "-o", tmp_path / "report", "--limit", 2)
+    assert "2 molecules explained" in shown
     (tmp_path / "shards").mkdir()
     (tmp_path / "new.sdf").rename(tmp_path / "shards" / "a.sdf")
-    told = run("predict", tmp_path / "run", tmp_path / "shards", "-o", tmp_path / "out", "--jobs", 1)[1]
-    assert "3 rows, 1 without a graph" in told
+    shown = told(run, "predict", tmp_path / "run", tmp_path / "shards", "-o", tmp_path / "out", "--jobs", 1)
+    assert "3 rows, 1 without a graph" in shown
 
 
 def test_a_model_that_was_trained_without_salts_reads_and_draws_without_them(run: Run, tmp_path: Path) -> None:
@@ -138,8 +138,8 @@ def test_a_model_that_was_trained_without_salts_reads_and_draws_without_them(run
     assert run("train", data, "--salts", "largest", "-o", tmp_path / "run", *SHORT)[0] == 0
     new = table(tmp_path, "Cl.OCC,alcohol", "CC.O,alkane", name="new.csv")
     printed(run, "explain", tmp_path / "run", new, "-o", tmp_path / "report", "--quiet")
-    told = [json.loads(line) for line in (tmp_path / "report" / "structures.jsonl").read_text().splitlines()]
-    assert [one["smiles"] for one in told] == ["OCC", "CC"]
-    assert [len(one["node_importance"]) for one in told] == [3, 2]
+    found = [json.loads(line) for line in (tmp_path / "report" / "structures.jsonl").read_text().splitlines()]
+    assert [one["smiles"] for one in found] == ["OCC", "CC"]
+    assert [len(one["node_importance"]) for one in found] == [3, 2]
     printed(run, "explain", tmp_path / "run", new, "--salts", "keep", "-o", tmp_path / "whole", "--quiet")
     assert '"smiles": "Cl.OCC"' in (tmp_path / "whole" / "structures.jsonl").read_text()
