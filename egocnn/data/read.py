@@ -17,7 +17,7 @@ from egocnn.data.generated import read_compounds
 from egocnn.data.graphs import Graph, Graphs
 from egocnn.data.schema import rule
 from egocnn.data.sources.builder import GraphFields, choose_targets, sort_names
-from egocnn.data.sources.columns import all_targets
+from egocnn.data.sources.columns import all_targets, only_target
 from egocnn.data.sources.jsonlines import JSON_SUFFIXES, json_records, json_rows
 from egocnn.data.sources.networkx import GRAPH_SUFFIXES, from_networkx, read_graph_files
 from egocnn.data.sources.pyg import from_pyg, plain_fields
@@ -105,19 +105,24 @@ def read(source: Any, config: ReadConfig | None = None, **options: Any) -> Graph
         raise
 
 
-def with_named_targets(source: Any, config: ReadConfig) -> ReadConfig:
-    """The settings, with all columns of a table or fields of JSON lines that could be targets in place of ``all``."""
-    if config.target != ALL:
+def with_named_targets(source: Any, config: ReadConfig, *, guess: bool = False) -> ReadConfig:
+    """The settings, with all columns of a table or fields of JSON lines that could be targets in place of ``all``;
+    ``guess``: where none is named or called so, with the only column of a table that could be one."""
+    is_all = config.target == ALL
+    if not is_all and not (guess and config.target is None):
         return config
+    name = all_targets if is_all else only_target
     if _is_frame(source):
-        return replace(config, target=all_targets(frame_rows(source), config, "DataFrame"))
+        return replace(config, target=name(frame_rows(source), config, "DataFrame"))
     path = Path(source) if isinstance(source, (str, Path)) else Path()
-    if is_store(path):  # whose targets were chosen when it was written
+    is_table, is_rows = (
+        isfile(path) and suffix_of(path) in suffixes for suffixes in (TABLE_SUFFIXES, (*TABLE_SUFFIXES, *JSON_SUFFIXES))
+    )
+    if is_store(path) or not (is_all or is_table):  # the targets of a store were chosen when it was written
         return replace(config, target=None)
-    is_rows = isfile(path) and suffix_of(path) in (*TABLE_SUFFIXES, *JSON_SUFFIXES)
     rule(is_rows, "target=all names the columns of a table or the fields of JSON lines; here name the target itself")
-    rows = table_rows(path) if suffix_of(path) in TABLE_SUFFIXES else (row for _, row, _ in json_rows(path))
-    return replace(config, target=all_targets(rows, config, path.name))
+    rows = table_rows(path) if is_table else (row for _, row, _ in json_rows(path))
+    return replace(config, target=name(rows, config, path.name))
 
 
 def _read_named(given: str | Path, config: ReadConfig) -> Graphs:

@@ -4,12 +4,20 @@ import logging
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 from egocnn.config import ReadConfig
 from egocnn.data.schema import PARTS, rule
-from egocnn.data.sources.builder import BOUND, NAME_FIELDS, PART_WORDS, known_texts, look_like_classes, number_of
+from egocnn.data.sources.builder import (
+    BOUND,
+    NAME_FIELDS,
+    PART_WORDS,
+    TARGET_FIELDS,
+    known_texts,
+    look_like_classes,
+    number_of,
+)
 from egocnn.data.sources.smiles import OTHER_NAMES, parse_smiles
 from egocnn.data.sources.text import MOLECULE, listed, one_line
 from egocnn.errors import DataError, MissingExtraError
@@ -38,6 +46,20 @@ def all_targets(rows: Iterable[Mapping[str, Any]], config: ReadConfig, where: st
     left = [name for name in columns if name not in found]
     log.info("%s: %d targets, %s; left out: %s", one_line(where), len(found), listed(found), listed(left))
     return ",".join(found)
+
+
+def only_target(rows: Iterable[Mapping[str, Any]], config: ReadConfig, where: str) -> str | None:
+    """The one column that could be the target where none is named nor called so; refused where several could be."""
+    rows = iter(rows)
+    first = next(rows, {})
+    if any(name.lower() in TARGET_FIELDS for name in first):
+        return None
+    columns, other = describe_columns(chain([first], rows)), {config.smiles, config.name, config.split, config.group}
+    found = [name for name, column in columns.items() if name not in other and could_be_target(column)]
+    rule(len(found) < 2, f"{where}: {listed(found)} could be the target; name it with --target (all: all of them)")
+    for name in found:
+        log.info("%s: %s is taken for the target, the only column that could be one", one_line(where), listed([name]))
+    return found[0] if found else None
 
 
 def _is_unclear(column: Mapping[str, Any]) -> bool:

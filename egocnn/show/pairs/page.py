@@ -10,6 +10,7 @@ import numpy as np
 from egocnn.data.arrays import Floats, Ints
 from egocnn.data.molecules import to_molecule
 from egocnn.explain.patterns.compare import COLUMNS, Comparison, cliffs, transformations_of
+from egocnn.explain.structure.wording import called
 from egocnn.files import replacing_in, write_json, write_text
 from egocnn.show.assets import fill
 from egocnn.show.drawing.layout import depiction
@@ -34,20 +35,26 @@ def write_pairs(
         with table_writer(temporary / f"transformations{suffix}", of_rows) as write:
             write(transformations)
         parts = {"TITLE": escape(title), "SENTENCES": "".join(f"<p>{escape(line)}</p>" for line in sentences(summary))}
-        write_text(temporary / "index.html", fill("pairs", parts | _page(found, transformations, shown)))
+        parts |= _page(found, transformations, shown, summary.get("class"))
+        write_text(temporary / "index.html", fill("pairs", parts))
     return folder / "index.html"
 
 
-def _page(found: Sequence[Comparison], transformations: Sequence[Mapping[str, Any]], shown: int) -> dict[str, str]:
+def _page(
+    found: Sequence[Comparison], transformations: Sequence[Mapping[str, Any]], shown: int, explained: str | None
+) -> dict[str, str]:
     """What the page lists: the most frequent transformations, and the pairs with the largest change, true where that is
-    known, drawn."""
-    largest = sorted(found, key=lambda one: -abs(one.predicted_change if one.true_change is None else one.true_change))
+    known, drawn. ``explained``: the class whose probability counts"""
+    changes_of = ((one.true_change, one.predicted_change) for one in found)
+    sizes = [[-abs(change) for change in both if change is not None] for both in changes_of]
+    largest = [found[n] for n in sorted(range(len(found)), key=sizes.__getitem__)]
     steep, frequent, rows = set(map(id, cliffs(found))), transformations[:FREQUENT], ""
     for row in frequent:
         changes = "".join(f"<td>{_number(row[name], '+.2f' if 'mean' in name else '.2f')}</td>" for name in CHANGES)
         rows += f"<tr><td><code>{_arrow(row['transformation'])}</code></td><td>{row['pairs']:,}</td>{changes}</tr>\n"
     return {
         "ROWS": rows,
+        "WHAT": "" if explained is None else f"Predicted is the probability of {escape(called(explained))}.",
         "FREQUENT": f"{len(frequent):,} of {len(transformations):,}",
         "CARDS": "".join(_card(one, id(one) in steep) for one in largest[:shown]),
         "SHOWN": f"{len(largest[:shown]):,} of {len(found):,}",
@@ -93,7 +100,8 @@ def _arrow(transformation: str) -> str:
 
 
 def _number(value: Any, form: str) -> str:
-    return "" if value is None else escape(str(value)) if isinstance(value, str) else f"{value:{form}}"
+    text = "" if value is None else escape(value) if isinstance(value, str) else f"{value:{form}}"
+    return text if text.strip("+-0.") else text.lstrip("+-")  # a change of nothing has no sign
 
 
 def draw_both(one: Comparison) -> list[str]:

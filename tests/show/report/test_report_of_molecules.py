@@ -134,6 +134,9 @@ def test_parts_are_marked_and_the_headline_is_of_the_test_part(show: Show) -> No
     assert page.locator(".card .part").all_inner_texts() == ["trained on", "validation", "test", "test"]
     page.select_option("#by-part", "test")
     assert names(page) == ["CCC", "CCCC"]
+    page = show(given, parts=dict.fromkeys(names(show(given)), "test"), about={"model": "run"})
+    wanted = "All 5 molecules are of the test part, which the model was not trained on."
+    assert page.inner_text("#scored") == wanted
     page = show(given, parts={"C": "train"}, about={"model": "run"})
     assert (
         page.inner_text("#scored") == "The model was trained on 1 of these 5 molecules: its scores on them flatter it."

@@ -117,6 +117,8 @@ const Chart = (() => {
   // what the scores are of: a model is judged by what it was not trained on
   function scored() {
     const all = `${Data.count(summary.graphs)} ${say("graphs")}`;
+    if (summary.tested === summary.graphs)
+      return `All ${all} are of the test part, which the model was not trained on.`;
     if (summary.tested)
       return (
         `Scores and calibration are of the ${Data.count(summary.tested)} ${say("graphs")} of the test part, which the ` +
@@ -133,6 +135,8 @@ const Chart = (() => {
     const counted = `${Data.count(summary.graphs)} ${say(summary.graphs === 1 ? "graph" : "graphs")}`;
     const origin = [summary.model && `Model ${summary.model}`, summary.data && `Data ${summary.data}`, counted];
     if (summary.target) origin.unshift(`Target ${summary.target}`);
+    const recalls = Object.entries(summary.recall).map(([name, value]) => `${Data.named(name)} ${share(value)}`);
+    if (recalls.length && recalls.length <= 10) byId("recall").textContent = `Recall: ${recalls.join(", ")}.`;
     byId("scored").textContent = scored();
     byId("origin").textContent = origin.filter(Boolean).join(" · ");
     byId("footer").textContent =
