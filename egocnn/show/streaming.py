@@ -151,7 +151,6 @@ def predict_to_file(
     from egocnn.train.metrics import known_truth, recalls, scores_of, together
 
     done, failed, first = 0, 0, ""
-    only: Mapping[str, Any] = {}
     doubt: dict[str, float] = dict.fromkeys(predictor.targets or ("",), 0.0)
     kept: dict[str, list[tuple[NDArray[Any], NDArray[Any]]]] = {name: [] for name in doubt}
     echo = Echo.of(columns, prediction_kinds(predictor))
@@ -175,12 +174,12 @@ def predict_to_file(
                     doubt[name] += 0.0 if spread is None else float(spread.sum())
                     known, truth = known_truth(graphs.of_target(name) if name else graphs, one.class_names)
                     kept[name] += [(predicted[known], truth)] if len(truth) else []
-                done, only = done + len(graphs), rows[0] if len(graphs) else only
+                done += len(graphs)
             write(list(echo.rows(portion, rows)))
         if not done:  # the wrong column, say; what was in the file stays
             raise DataError(f"none of {failed} rows can be predicted; row {first}" if failed else "no rows to predict")
     result: dict[str, Any] = {"graphs": done, "failed": failed, "file": str(path)}
-    result |= {"prediction": dict(only)} if done == 1 else {}  # of a molecule that was typed it is the answer
+    result |= {"prediction": rows[0]} if done == 1 and rows else {}  # of a molecule that was typed: the answer
     scores = {name: {"mean_spread": doubt[name] / done} if len(predictor.networks) > 1 else {} for name in kept}
     for name, own in kept.items():
         if own:

@@ -4,20 +4,12 @@ import logging
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain, islice
+from itertools import islice
 from typing import Any
 
 from egocnn.config import ReadConfig
 from egocnn.data.schema import PARTS, rule
-from egocnn.data.sources.builder import (
-    BOUND,
-    NAME_FIELDS,
-    PART_WORDS,
-    TARGET_FIELDS,
-    known_texts,
-    look_like_classes,
-    number_of,
-)
+from egocnn.data.sources.builder import BOUND, NAME_FIELDS, PART_WORDS, known_texts, look_like_classes, number_of
 from egocnn.data.sources.smiles import OTHER_NAMES, parse_smiles
 from egocnn.data.sources.text import MOLECULE, listed, one_line
 from egocnn.errors import DataError, MissingExtraError
@@ -49,12 +41,8 @@ def all_targets(rows: Iterable[Mapping[str, Any]], config: ReadConfig, where: st
 
 
 def only_target(rows: Iterable[Mapping[str, Any]], config: ReadConfig, where: str) -> str | None:
-    """The one column that could be the target where none is named nor called so; refused where several could be."""
-    rows = iter(rows)
-    first = next(rows, {})
-    if any(name.lower() in TARGET_FIELDS for name in first):
-        return None
-    columns, other = describe_columns(chain([first], rows)), {config.smiles, config.name, config.split, config.group}
+    """The one column that could be the target, if any; refused where several could be."""
+    columns, other = describe_columns(rows), {config.smiles, config.name, config.split, config.group}
     found = [name for name, column in columns.items() if name not in other and could_be_target(column)]
     rule(len(found) < 2, f"{where}: {listed(found)} could be the target; name it with --target (all: all of them)")
     for name in found:

@@ -35,26 +35,22 @@ def write_pairs(
         with table_writer(temporary / f"transformations{suffix}", of_rows) as write:
             write(transformations)
         parts = {"TITLE": escape(title), "SENTENCES": "".join(f"<p>{escape(line)}</p>" for line in sentences(summary))}
-        parts |= _page(found, transformations, shown, summary.get("class"))
+        of_class = "" if summary.get("class") is None else f"Predicted: the probability of {called(summary['class'])}."
+        parts |= {"WHAT": escape(of_class)} | _page(found, transformations, shown)
         write_text(temporary / "index.html", fill("pairs", parts))
     return folder / "index.html"
 
 
-def _page(
-    found: Sequence[Comparison], transformations: Sequence[Mapping[str, Any]], shown: int, explained: str | None
-) -> dict[str, str]:
+def _page(found: Sequence[Comparison], transformations: Sequence[Mapping[str, Any]], shown: int) -> dict[str, str]:
     """What the page lists: the most frequent transformations, and the pairs with the largest change, true where that is
-    known, drawn. ``explained``: the class whose probability counts"""
-    changes_of = ((one.true_change, one.predicted_change) for one in found)
-    sizes = [[-abs(change) for change in both if change is not None] for both in changes_of]
-    largest = [found[n] for n in sorted(range(len(found)), key=sizes.__getitem__)]
+    known, drawn."""
+    largest = sorted(found, key=lambda one: [-abs(x) for x in (one.true_change, one.predicted_change) if x is not None])
     steep, frequent, rows = set(map(id, cliffs(found))), transformations[:FREQUENT], ""
     for row in frequent:
         changes = "".join(f"<td>{_number(row[name], '+.2f' if 'mean' in name else '.2f')}</td>" for name in CHANGES)
         rows += f"<tr><td><code>{_arrow(row['transformation'])}</code></td><td>{row['pairs']:,}</td>{changes}</tr>\n"
     return {
         "ROWS": rows,
-        "WHAT": "" if explained is None else f"Predicted is the probability of {escape(called(explained))}.",
         "FREQUENT": f"{len(frequent):,} of {len(transformations):,}",
         "CARDS": "".join(_card(one, id(one) in steep) for one in largest[:shown]),
         "SHOWN": f"{len(largest[:shown]):,} of {len(found):,}",

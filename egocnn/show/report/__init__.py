@@ -12,7 +12,7 @@ import egocnn
 from egocnn.data.molecules import is_molecule
 from egocnn.explain.structure import CriticalStructure
 from egocnn.explain.structure.wording import share
-from egocnn.train.metrics import recalls, scores_of
+from egocnn.train.metrics import scores_of
 
 BINS = 10  # of equal width in probability, for the calibration
 
@@ -39,7 +39,6 @@ class Summary:
     trained: int = 0  # graphs that the model was trained or validated on
     class_names: tuple[str, ...] = ()  # empty where a value is predicted
     scores: dict[str, float] = field(default_factory=dict)  # by name, of the graphs whose class or value is known
-    recall: dict[str, float] = field(default_factory=dict)  # of each class, the share of its graphs predicted right
     calibration: tuple[Bin, ...] = ()
     calibration_error: float | None = None
     """expected calibration error: mean distance of stated probability and share that was right"""
@@ -84,8 +83,8 @@ def summarise(
     else:
         facts["kept_change"] = _mean([abs(float(value) - f.kept) for value, f in measured])
         facts["removed_change"] = _mean([abs(float(value) - f.removed) for value, f in measured])
-    scores, recall = _scores(tested or structures, facts.get("class_names", ()))
-    return Summary(graphs=len(structures), scores=scores, recall=recall, **facts)
+    scores = _scores(tested or structures, facts.get("class_names", ()))
+    return Summary(graphs=len(structures), scores=scores, **facts)
 
 
 def sentences(summary: Summary) -> list[str]:
@@ -156,23 +155,21 @@ def _calibration(structures: Sequence[CriticalStructure]) -> dict[str, Any]:
     return {"calibration": bins, "calibration_error": error}
 
 
-def _scores(structures: Sequence[CriticalStructure], class_names: Sequence[str]) -> tuple[dict[str, float], ...]:
-    """Of the graphs whose class or value is known; of more than two classes those that need no other probabilities.
-    And the recall of each class"""
+def _scores(structures: Sequence[CriticalStructure], class_names: Sequence[str]) -> dict[str, float]:
+    """Of the graphs whose class or value is known; of more than two classes those that need no other probabilities."""
     if not class_names:
         pairs = [(s.predicted, s.graph.target) for s in structures]
         known = [pair for pair in pairs if all(isinstance(v, float | int) and isfinite(v) for v in pair)]
-        return scores_of(*np.array(known, np.float64).T) if known else {}, {}
+        return scores_of(*np.array(known, np.float64).T) if known else {}
     some = [s for s in structures if isinstance(s.graph.target, str) and s.predicted in class_names]
     if not some:
-        return {}, {}
+        return {}
     place = {name: number for number, name in enumerate(class_names)}
     truth = np.array([place.get(str(s.graph.target), -1) for s in some])
     predicted = np.array([place[str(s.predicted)] for s in some])
     stated = np.array([1.0 if s.probability is None else s.probability for s in some])
-    certain = np.eye(len(place))[predicted]
-    found = {n: v for n, v in scores_of(certain, truth).items() if n not in OF_ALL_CLASSES}
+    found = {n: v for n, v in scores_of(np.eye(len(place))[predicted], truth).items() if n not in OF_ALL_CLASSES}
     if len(place) == 2:
         of_two = scores_of(np.where(predicted == [[0], [1]], stated, 1 - stated).T, truth)
         found |= {name: value for name, value in of_two.items() if name in OF_ALL_CLASSES[1:]}
-    return found, recalls(certain, truth, class_names)
+    return found

@@ -49,7 +49,7 @@ def test_the_page_says_what_is_predicted_of_a_class(tmp_path: Path) -> None:
     found = several()
     about = {**summary_of(found), "class": "1"}
     page = write_pairs(found, tmp_path, about, title="Pairs", shown=1, suffix=".csv")
-    assert "Predicted is the probability of class 1." in page.read_text()
+    assert "Predicted: the probability of class 1." in page.read_text()
 
 
 def test_the_page_escapes_what_comes_from_data_and_loads_nothing(tmp_path: Path) -> None:

@@ -51,12 +51,6 @@ def test_accuracy_counts_graphs_of_known_class_only() -> None:
     assert facts.graphs == 4
 
 
-def test_the_recall_of_a_class_counts_its_own_graphs() -> None:
-    facts = summarise([said("a", "a"), said("a", "b"), said("b", "b"), said("b", "b"), said("b", None)])
-    assert facts.recall == {"a": 1.0, "b": pytest.approx(2 / 3)}
-    assert summarise([said(0.5, 0.4)]).recall == {}
-
-
 def test_calibration_compares_what_was_stated_with_what_was_right() -> None:
     facts = summarise([said("a", "a", 0.92), said("a", "b", 0.98), said("a", "a", 1.0), said("b", "b", 0.55)])
     np.testing.assert_allclose(facts.calibration, [(0.55, 1, 1), (2.9 / 3, 2 / 3, 3)])
