@@ -17,7 +17,7 @@ from egocnn.data.generated import read_compounds
 from egocnn.data.graphs import Graph, Graphs
 from egocnn.data.schema import rule
 from egocnn.data.sources.builder import GraphFields, choose_targets, sort_names
-from egocnn.data.sources.columns import all_targets, only_target
+from egocnn.data.sources.columns import all_targets
 from egocnn.data.sources.jsonlines import JSON_SUFFIXES, json_records, json_rows
 from egocnn.data.sources.networkx import GRAPH_SUFFIXES, from_networkx, read_graph_files
 from egocnn.data.sources.pyg import from_pyg, plain_fields
@@ -122,7 +122,7 @@ def with_named_targets(source: Any, config: ReadConfig, *, guess: bool = False) 
     first = next(rows, {})
     if not is_all and choose_targets(list(first), None, where)[0]:
         return config
-    return replace(config, target=(all_targets if is_all else only_target)(chain([first], rows), config, where))
+    return replace(config, target=all_targets(chain([first], rows), config, where))
 
 
 def _read_named(given: str | Path, config: ReadConfig) -> Graphs:
