@@ -84,9 +84,13 @@ class Model:
         """Whether it predicts a class, of one target at least."""
         return any(each.class_names for each in self.encoder.targets_of) or bool(self.encoder.class_names)
 
+    def target_name(self, asked: str | None = None) -> str:
+        """What the data call what is predicted, of several the one asked for or the first; '' where it has no name."""
+        return asked or (*self.targets, self.about.get("read", {}).get("target") or "")[0]
+
     def of_target(self, name: str | None = None) -> Model:
         """The model that predicts this one of several targets alone, by default the first; see :attr:`targets`."""
-        known = self.targets or (self.about.get("read", {}).get("target") or "one without a name",)
+        known = self.targets or (self.target_name() or "one without a name",)
         name = known[0] if name is None else name
         if name not in known:
             raise ConfigError(f"the model knows no target {name!r}; it knows {', '.join(known)}")
