@@ -161,8 +161,12 @@ def test_pairs_are_written_as_tables_and_a_page_and_summed_up(run: Run, alcohol_
     found = rows(tmp_path / "pairs" / "pairs.csv")
     assert len(found) == summary["pairs"] == summary["pairs_with_truth"] > 0
     assert summary["class"] == "alcohol"
+    assert 0 < summary["trained"] < summary["molecules"]
     assert sum(row["true_a"] != row["true_b"] for row in found) == summary["cliffs"] > 0
-    assert f"open {tmp_path / 'pairs' / 'index.html'}" in told(run, *words, "--format", "jsonl")
+    shown = told(run, *words, "--format", "jsonl")
+    of_all = f"{summary['trained']} of these {summary['molecules']} molecules"
+    assert f"The model was trained on {of_all}: what it predicts of them flatters it." in shown
+    assert f"open {tmp_path / 'pairs' / 'index.html'}" in shown
     exact = [json.loads(line) for line in (tmp_path / "pairs" / "pairs.jsonl").read_text().splitlines()]
     for row, short in zip(exact, found, strict=True):
         assert row["predicted_change"] == pytest.approx(row["predicted_b"] - row["predicted_a"], abs=1e-9)

@@ -64,6 +64,9 @@ def sentences(summary: Mapping[str, Any]) -> list[str]:
     if summary["correlation"] is not None:
         with_truth = f"{summary['pairs_with_truth']:,} pairs with both values known"
         lines.append(f"Predicted and true change: correlation {summary['correlation']:.2f} ({with_truth}).")
+        if summary.get("trained"):
+            of_all = f"{summary['trained']:,} of these {summary['molecules']:,} molecules"
+            lines.append(f"The model was trained on {of_all}: what it predicts of them flatters it.")
     if summary["pairs_with_truth"]:
         least = f"a change of {summary['cliff_from']:.3g} or more, twice" if "cliff_from" in summary else ""
         what = f"{least} the standard deviation of all" if least else "another class"
