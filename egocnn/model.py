@@ -92,8 +92,7 @@ class Model:
         """The model that predicts this one of several targets alone, by default the first; see :attr:`targets`."""
         known = self.targets or (self.target_name() or "one without a name",)
         name = known[0] if name is None else name
-        if name not in known:
-            raise ConfigError(f"the model knows no target {name!r}; it knows {', '.join(known)}")
+        rule(name in known, f"the model knows no target {name!r}; it knows {', '.join(known)}", ConfigError)
         if not self.targets:
             return self
         number = self.targets.index(name)
@@ -291,8 +290,7 @@ def read_config(folder: Path) -> dict[str, Any]:
         is_whole = DIGESTS not in plain or sealed(plain, plain[DIGESTS][MODEL]) == plain
     except (LookupError, TypeError, ValueError, RecursionError):  # half a surrogate pair cannot be encoded
         is_whole = False
-    if not is_whole:
-        raise RunError(f"{folder}/config.json: damaged, its checksum differs")
+    rule(is_whole, f"{folder}/config.json: damaged, its checksum differs", RunError)
     return dict(plain)
 
 
@@ -350,8 +348,7 @@ def _check_numbers(plain: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]])
         if not (is_number and (name == "target_mean" or number > 0 or (number == 0 and name in MAY_BE_ZERO))):
             raise RunError(f"{name} must be a number in its range, got {number!r}")
     for name, values in arrays.items():
-        if not np.isfinite(values).all():
-            raise RunError(f"{name} has numbers that are not finite")
+        rule(np.isfinite(values).all(), f"{name} has numbers that are not finite", RunError)
     if plain["model"]["depth"] > len(arrays):
         raise RunError(f"a depth of {plain['model']['depth']}, and weights for fewer layers")
     ReadConfig(**plain.get("read", {}))

@@ -187,6 +187,23 @@ class Estimator(BaseEstimator):
             found[name] = self._classes_of(name)[predicted.argmax(1)] if is_class else predicted
         return found
 
+    def predict(self, graphs: Any) -> Any:
+        """The likeliest class, or the predicted number, of every graph.
+
+        Arguments:
+            graphs: Anything that :func:`egocnn.read` takes.
+
+        Returns:
+            (G) classes, as ``y`` had them, else by name, or values in the unit of the target. Of several targets these
+            by the target's name."""
+        model = self._fitted
+        if model.targets:
+            return self._of_each_target(graphs)
+        read = self._read(graphs, asked=True)
+        if not model.class_names:
+            return model.values(read, device=self.device)
+        return self._classes_of()[model.probabilities(read, device=self.device).argmax(axis=1)]
+
     def _mean_score(self, graphs: Any, y: Any, name: str, sample_weight: Any) -> float:
         """The mean over several targets of the score with this name, each where it is known."""
         rule(sample_weight is None, "graphs have no weights in the score of several targets")

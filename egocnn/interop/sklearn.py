@@ -74,19 +74,6 @@ class EgoCNNClassifier(ClassifierMixin, Estimator):
             return self._of_each_target(graphs, proba=True)
         return self._fitted.probabilities(self._read(graphs, asked=True), device=self.device)
 
-    def predict(self, graphs: Any) -> Any:
-        """The likeliest class of every graph.
-
-        Arguments:
-            graphs: Anything that :func:`egocnn.read` takes.
-
-        Returns:
-            (G) classes, as ``y`` had them, else by name. Of several targets, classes or values by the target's name."""
-        if self._fitted.targets:
-            return self._of_each_target(graphs)
-        likeliest: NDArray[Any] = self.classes_[self.predict_proba(graphs).argmax(axis=1)]
-        return likeliest
-
     def score(self, graphs: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Accuracy.
 
@@ -137,18 +124,6 @@ class EgoCNNRegressor(RegressorMixin, Estimator):
         elif graphs.target is None or graphs.class_names or any(names for _, names in graphs.targets):
             raise DataError("these graphs have no values to predict; pass y, or use EgoCNNClassifier")
         return graphs, {}
-
-    def predict(self, graphs: Any) -> Any:
-        """The predicted number of every graph.
-
-        Arguments:
-            graphs: Anything that :func:`egocnn.read` takes.
-
-        Returns:
-            (G) values in the unit of the target. Of several targets, these by their names."""
-        if self._fitted.targets:
-            return self._of_each_target(graphs)
-        return self._fitted.values(self._read(graphs, asked=True), device=self.device)
 
     def score(self, graphs: Any, y: Any = None, sample_weight: Any = None) -> float:
         """R², the share of the variance that is predicted.

@@ -228,8 +228,8 @@ def test_a_model_reads_new_data_as_it_was_trained(run: Run, tmp_path: Path) -> N
     result, found = predict(run, model, new, tmp_path)
     assert result.keys() == {"graphs", "failed", "file"}
     assert [(row["name"], row["true"]) for row in found] == [("a", ""), ("b", "")]
-    wanted = "no column or field is called 'kind'"
-    check_refused(run, wanted, "predict", model, new, "--target", "kind", "-o", tmp_path / "p.csv")
+    refused = "no column or field is called 'kind'"
+    check_refused(run, refused, "predict", model, new, "--target", "kind", "-o", tmp_path / "p.csv")
 
 
 def test_numbers_that_were_classes_are_classes_in_new_data_too(run: Run, tmp_path: Path) -> None:

@@ -105,8 +105,7 @@ def chosen_rows(options: Options, model: Model) -> Choice | None:
     asked = f"{model.target_name(options.explain_target)} " if model.targets else ""
     own = prediction_kinds(model.of_target(options.explain_target))
     by = options.by or asked + [name for name in own if f"{asked}{name}" in numbers and name != "spread"][-1]
-    if by not in numbers:
-        raise ConfigError(f"--by {by}: is none of {', '.join(numbers)}")
+    rule(by in numbers, f"--by {by}: is none of {', '.join(numbers)}", ConfigError)
     return None if options.highest is None else Choice(highest=options.highest, by=by)
 
 

@@ -79,8 +79,7 @@ def choose_protocol(
     name: ProtocolName, *, data: str = "", splits: Path | None = None, combine: Combine = "best", **counts: int | None
 ) -> Protocol:
     """A protocol with ``folds``, ``runs`` and ``restarts`` (None: as usual); ``data`` names the published splits."""
-    if name not in PROTOCOLS:
-        raise ConfigError(f"no protocol is called {name!r}; there are {', '.join(PROTOCOLS)}")
+    rule(name in PROTOCOLS, f"no protocol is called {name!r}; there are {', '.join(PROTOCOLS)}", ConfigError)
     given = None
     if name == "fair":
         given = tuple(read_splits(published_splits(data) if splits is None else splits))
