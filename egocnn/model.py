@@ -283,9 +283,8 @@ def read_config(folder: Path) -> dict[str, Any]:
     except (OSError, ValueError, RecursionError) as error:
         raise RunError(f"{folder}/config.json: {getattr(error, 'strerror', None) or error}") from None
     found = plain.get("format") if isinstance(plain, dict) else None
-    if found != FORMAT:
-        wanted = f"this egocnn reads format {FORMAT}: train it again"
-        raise RunError(f"{folder}/config.json: format {short(found)}; {wanted}")
+    wanted = f"this egocnn reads format {FORMAT}: train it again"
+    rule(found == FORMAT, f"{folder}/config.json: format {short(found)}; {wanted}", RunError)
     try:
         is_whole = DIGESTS not in plain or sealed(plain, plain[DIGESTS][MODEL]) == plain
     except (LookupError, TypeError, ValueError, RecursionError):  # half a surrogate pair cannot be encoded

@@ -81,9 +81,8 @@ def explain_shards(options: Options, model: Model, shards: list[Path]) -> None:
     from egocnn.train.predictions import prediction_kinds
 
     config = from_options(options, ExplainConfig)
-    if config.technique == "paper":
-        why = "the paper's attention is fitted to all graphs at once"
-        raise ConfigError(f"{why}; for shards choose another --technique")
+    why = "the paper's attention is fitted to all graphs at once"
+    rule(config.technique != "paper", f"{why}; for shards choose another --technique", ConfigError)
     choice = chosen_rows(options, model)
     asked = {"target": options.explain_target} if model.targets else {}
     settings = {**asdict(config), "class": options.explained, **asked, **({"choice": asdict(choice)} if choice else {})}
