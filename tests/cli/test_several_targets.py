@@ -85,6 +85,9 @@ def test_the_target_to_explain_is_named(run: Run, model: Path, tmp_path: Path) -
         assert one.base + one.node_importance.sum() == pytest.approx(one.output, abs=1e-4)
     printed(run, *asked, tmp_path / "first")
     assert next(read_structures(tmp_path / "first" / "structures.jsonl")).graph.target == "no"
+    printed(run, "explain", model, new, "--quiet", "--figures", 1, "-o", tmp_path / "pictures")
+    (picture,) = (tmp_path / "pictures" / "figures").glob("*.svg")
+    assert "<title>polar, " in picture.read_text()
     wanted = "the model knows no target 'size'; it knows polar, length"
     check_refused(run, wanted, *asked, tmp_path / "none", "--explain-target", "size")
 
