@@ -15,10 +15,10 @@ class DataError(EgoCNNError):
     """Input that breaks a rule; the message names the file, the line, the value and the rule."""
 
 
-def rule(holds: object, message: str) -> None:
-    """Refuse data that breaks a rule."""
+def rule(holds: object, message: str, error: type[EgoCNNError] = DataError) -> None:
+    """Refuse what breaks a rule: data, or with another kind of error a setting, say."""
     if not holds:
-        raise DataError(message)
+        raise error(message)
 
 
 class MissingColumnError(DataError):

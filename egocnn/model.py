@@ -84,12 +84,15 @@ class Model:
         """Whether it predicts a class, of one target at least."""
         return any(each.class_names for each in self.encoder.targets_of) or bool(self.encoder.class_names)
 
+    def target_name(self, asked: str | None = None) -> str:
+        """What the data call what is predicted, of several the one asked for or the first; '' where it has no name."""
+        return asked or (*self.targets, self.about.get("read", {}).get("target") or "")[0]
+
     def of_target(self, name: str | None = None) -> Model:
         """The model that predicts this one of several targets alone, by default the first; see :attr:`targets`."""
-        known = self.targets or (self.about.get("read", {}).get("target") or "one without a name",)
+        known = self.targets or (self.target_name() or "one without a name",)
         name = known[0] if name is None else name
-        if name not in known:
-            raise ConfigError(f"the model knows no target {name!r}; it knows {', '.join(known)}")
+        rule(name in known, f"the model knows no target {name!r}; it knows {', '.join(known)}", ConfigError)
         if not self.targets:
             return self
         number = self.targets.index(name)
@@ -280,15 +283,13 @@ def read_config(folder: Path) -> dict[str, Any]:
     except (OSError, ValueError, RecursionError) as error:
         raise RunError(f"{folder}/config.json: {getattr(error, 'strerror', None) or error}") from None
     found = plain.get("format") if isinstance(plain, dict) else None
-    if found != FORMAT:
-        wanted = f"this egocnn reads format {FORMAT}: train it again"
-        raise RunError(f"{folder}/config.json: format {short(found)}; {wanted}")
+    wanted = f"this egocnn reads format {FORMAT}: train it again"
+    rule(found == FORMAT, f"{folder}/config.json: format {short(found)}; {wanted}", RunError)
     try:
         is_whole = DIGESTS not in plain or sealed(plain, plain[DIGESTS][MODEL]) == plain
     except (LookupError, TypeError, ValueError, RecursionError):  # half a surrogate pair cannot be encoded
         is_whole = False
-    if not is_whole:
-        raise RunError(f"{folder}/config.json: damaged, its checksum differs")
+    rule(is_whole, f"{folder}/config.json: damaged, its checksum differs", RunError)
     return dict(plain)
 
 
@@ -346,8 +347,7 @@ def _check_numbers(plain: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]])
         if not (is_number and (name == "target_mean" or number > 0 or (number == 0 and name in MAY_BE_ZERO))):
             raise RunError(f"{name} must be a number in its range, got {number!r}")
     for name, values in arrays.items():
-        if not np.isfinite(values).all():
-            raise RunError(f"{name} has numbers that are not finite")
+        rule(np.isfinite(values).all(), f"{name} has numbers that are not finite", RunError)
     if plain["model"]["depth"] > len(arrays):
         raise RunError(f"a depth of {plain['model']['depth']}, and weights for fewer layers")
     ReadConfig(**plain.get("read", {}))

@@ -58,12 +58,13 @@ def with_settings(options: argparse.Namespace, words: Sequence[str]) -> argparse
     """The options again; a preset and settings files take the place of defaults, not of what is typed."""
     loaded = loaded_settings(options)
     options = build_parser(words, loaded).parse_args(words) if loaded else options
-    if getattr(options, "target", None) == ALL:
+    is_training = "train" in getattr(options, "sections", ())
+    if getattr(options, "target", None) == ALL or (is_training and options.target is None):
         from egocnn.data.read import with_named_targets
 
         # a model knows its own targets; elsewhere they are named once, for all records of how the data were read
-        how = from_options(options, ReadConfig)
-        options.target = None if "run_folder" in options else with_named_targets(options.data, how).target
+        how, is_new = from_options(options, ReadConfig), "run_folder" not in options
+        options.target = with_named_targets(options.data, how, guess=is_training).target if is_new else None
     return options
 
 

@@ -47,7 +47,7 @@ def build_parser(words: Sequence[str] | None = None, defaults: Mapping[str, Any]
             where = "where to compute [auto]"
             command.add_option("run", "--device", choices=get_args(Device), default="auto", help=where)
             command.add_switch("output", "--json", "print one JSON object for machines")
-            command.add_switch("output", "--quiet", "no progress, no remarks")
+            command.add_switch("output", "--quiet", "print nothing but errors, and what --json prints")
             command.add_switch("output", "--debug", "show the whole traceback of an error", rare=True)
             command.set_defaults(**(defaults or {}))
             command.put_last("run", "output")

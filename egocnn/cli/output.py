@@ -13,10 +13,13 @@ from egocnn.files import exists, isdir
 
 
 def print_result(options: Options, plain: Any, lines: Iterable[str]) -> None:
-    """On stdout, at once: for machines one line of JSON, for people lines of text, fit for a terminal."""
+    """On stdout, at once: for machines one line of JSON, for people lines of text, fit for a terminal, or none: with
+    --quiet a script gets errors and what it asks for, nothing to throw away."""
     from egocnn.data.sources.text import one_line
     from egocnn.files import finite_json
 
+    if options.quiet and not options.json:
+        return
     clean = (one_line(part, 100_000) for line in lines for part in line.split("\n"))
     print(finite_json(plain) if options.json else "\n".join(clean), flush=True)
 

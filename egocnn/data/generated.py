@@ -147,13 +147,11 @@ class AlcoholsConfig:
     def __post_init__(self) -> None:
         for name, most in (("per_size", 10_000), ("seed", 2**63 - 1)):
             least, number = int(name == "per_size"), getattr(self, name)
-            if not least <= number <= most:
-                raise ConfigError(f"{name} must lie between {least} and {most}, got {number}")
+            rule(least <= number <= most, f"{name} must lie between {least} and {most}, got {number}", ConfigError)
         (first, last), (least, most) = self.sizes, LIMITS
         if not least <= first <= last <= most:
             raise ConfigError(f"sizes (carbons) must lie between {least} and {most}, got {first}-{last}")
-        if first == last:
-            raise ConfigError(f"sizes {first}-{last} leave none to hold out; give more")
+        rule(first != last, f"sizes {first}-{last} leave none to hold out; give more", ConfigError)
 
 
 def read_compounds(source: str) -> Graphs:

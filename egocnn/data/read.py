@@ -105,19 +105,24 @@ def read(source: Any, config: ReadConfig | None = None, **options: Any) -> Graph
         raise
 
 
-def with_named_targets(source: Any, config: ReadConfig) -> ReadConfig:
-    """The settings, with all columns of a table or fields of JSON lines that could be targets in place of ``all``."""
-    if config.target != ALL:
+def with_named_targets(source: Any, config: ReadConfig, *, guess: bool = False) -> ReadConfig:
+    """The settings, with all columns of a table or fields of JSON lines that could be targets in place of ``all``;
+    ``guess``: where none is named or called so, with the only column of a table that could be one."""
+    is_all, is_frame = config.target == ALL, _is_frame(source)
+    if not (is_all or (guess and config.target is None)):
         return config
-    if _is_frame(source):
-        return replace(config, target=all_targets(frame_rows(source), config, "DataFrame"))
     path = Path(source) if isinstance(source, (str, Path)) else Path()
-    if is_store(path):  # whose targets were chosen when it was written
+    suffix = suffix_of(path) if isfile(path) else ""
+    if is_store(path) or not (is_all or is_frame or suffix in TABLE_SUFFIXES):  # those of a store were chosen before
         return replace(config, target=None)
-    is_rows = isfile(path) and suffix_of(path) in (*TABLE_SUFFIXES, *JSON_SUFFIXES)
+    is_rows = is_frame or suffix in (*TABLE_SUFFIXES, *JSON_SUFFIXES)
     rule(is_rows, "target=all names the columns of a table or the fields of JSON lines; here name the target itself")
-    rows = table_rows(path) if suffix_of(path) in TABLE_SUFFIXES else (row for _, row, _ in json_rows(path))
-    return replace(config, target=all_targets(rows, config, path.name))
+    where, of_table = ("DataFrame", frame_rows(source)) if is_frame else (path.name, table_rows(path))
+    rows = (row for _, row, _ in json_rows(path)) if suffix in JSON_SUFFIXES else of_table
+    first = next(rows, {})
+    if not is_all and choose_targets(list(first), None, where)[0]:
+        return config
+    return replace(config, target=all_targets(chain([first], rows), config, where))
 
 
 def _read_named(given: str | Path, config: ReadConfig) -> Graphs:

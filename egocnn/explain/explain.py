@@ -14,7 +14,7 @@ from egocnn.data.arrays import Bools, Ints
 from egocnn.data.graphs import Graphs
 from egocnn.encode.blocks import BlockedBatch, batch_in_blocks
 from egocnn.encode.patches import NODES_AT_ONCE
-from egocnn.errors import ConfigError
+from egocnn.errors import ConfigError, rule
 from egocnn.explain.additive import contributions, handed_to_edges
 from egocnn.explain.backtrack import EdgeNumbers
 from egocnn.explain.evidence import margins
@@ -73,14 +73,11 @@ def _class_numbers(predictor: Model, n_graphs: int, classes: str | Sequence[str]
     names = predictor.class_names
     if classes is None:
         return None if names else np.zeros(n_graphs, np.int64)
-    if not names:
-        raise ConfigError("this model predicts a value; there is no class to explain")
+    rule(names, "this model predicts a value; there is no class to explain", ConfigError)
     wanted = [classes] * n_graphs if isinstance(classes, str) else list(map(str, classes))
-    if len(wanted) != n_graphs:
-        raise ConfigError(f"{len(wanted)} classes for {n_graphs} graphs")
+    rule(len(wanted) == n_graphs, f"{len(wanted)} classes for {n_graphs} graphs", ConfigError)
     for name in wanted:
-        if name not in names:
-            raise ConfigError(f"the model knows no class {name!r}; it knows {', '.join(names)}")
+        rule(name in names, f"the model knows no class {name!r}; it knows {', '.join(names)}", ConfigError)
     return np.array([names.index(name) for name in wanted], np.int64)
 
 

@@ -125,7 +125,8 @@ class Estimator(BaseEstimator):
         y = y if table is None else None
         task: config.Task = "regression" if y is None and self._kind == "value" else "auto"
         source = list(graphs) if isinstance(graphs, Iterator) else graphs
-        how = with_named_targets(source, ReadConfig(**{"task": task, **reading}))
+        how = ReadConfig(**{"task": task, **reading})
+        how = with_named_targets(source, how, guess=y is None and table is None)
         graphs = read(source, how)
         is_typed = y is None and not isinstance(source, (str, Path, Graphs))
         columns = targets_inside(source, how) if is_typed else {}

@@ -196,7 +196,8 @@ def write_report(model: Any, data: Any, folder: str | Path, *, figures: int = 24
         'index.html'"""
     check_folder(place := Path(folder))
     about: dict[str, Any] = {"model": type(model).__name__, "data": str(data) if isinstance(data, (str, Path)) else ""}
-    about["class_names"] = model._fitted.of_target(settings.get("target")).class_names
+    asked = settings.get("target")
+    about |= {"class_names": model._fitted.of_target(asked).class_names, "target": model._fitted.target_name(asked)}
     found = [structure.named() for structure in model.explain(data, **settings)]
     write_explanations(found, place, figures=figures, **about)
     return place / PAGE

@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from egocnn.errors import ConfigError
+from egocnn.errors import ConfigError, rule
 from egocnn.nn.engines import Neighbours, ego_conv
 from egocnn.nn.rows import Activation
 
@@ -38,8 +38,7 @@ class EgoConv(nn.Module):
 
     def __init__(self, in_width: int, out_width: int, *, k: int, norm: bool = True, activation: bool = True) -> None:
         super().__init__()
-        if k < 0:
-            raise ConfigError(f"k must be at least 0, got {k}")
+        rule(k >= 0, f"k must be at least 0, got {k}", ConfigError)
         self.k = k
         self.weight = nn.Parameter(torch.empty(k + 1, in_width, out_width))
         self.bias = nn.Parameter(torch.zeros(out_width))

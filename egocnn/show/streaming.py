@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -166,7 +166,7 @@ def predict_to_file(
             wrong = [(name, error) for name, error in zip(portion.names, portion.errors, strict=True) if error]
             failed += len(wrong)
             first = first or next((f"{name}: {error}" for name, error in wrong), "")
-            rows: Iterable[Mapping[str, Any]] = ()
+            rows: Sequence[Mapping[str, Any]] = ()
             if portion.graphs is not None:
                 see(portion.graphs)
                 graphs, found, rows = answer
@@ -179,6 +179,7 @@ def predict_to_file(
         if not done:  # the wrong column, say; what was in the file stays
             raise DataError(f"none of {failed} rows can be predicted; row {first}" if failed else "no rows to predict")
     result: dict[str, Any] = {"graphs": done, "failed": failed, "file": str(path)}
+    result |= {"prediction": rows[0]} if done == 1 and rows else {}  # of a molecule that was typed: the answer
     scores = {name: {"mean_spread": doubt[name] / done} if len(predictor.networks) > 1 else {} for name in kept}
     for name, own in kept.items():
         if own:

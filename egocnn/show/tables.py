@@ -9,6 +9,7 @@ from typing import Any
 from egocnn.data.sources.text import arrow
 from egocnn.errors import ConfigError
 from egocnn.files import csv_text, finite_json, replacing
+from egocnn.train.predictions import csv_row
 
 FORMATS = (".csv", ".jsonl", ".parquet")
 Kinds = Mapping[str, Any]  # What each column holds: string, double, list<float>, list<int>, or a type of Arrow.
@@ -49,7 +50,7 @@ def table_writer(path: Path, kinds: Kinds, note: Mapping[str, str] | None = None
                 )
                 return
             file.write(csv_text([tuple(kinds)]))
-            yield lambda rows: file.writelines([csv_text([row.get(name) for name in kinds] for row in rows)])
+            yield lambda rows: file.writelines([csv_text(csv_row(row, kinds) for row in rows)])
 
 
 def arrow_table(rows: Sequence[Mapping[str, Any]], kinds: Kinds) -> Any:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from egocnn.data.arrays import Ints
 from egocnn.data.graphs import Graphs
 from egocnn.data.schema import PARTS
+from egocnn.data.sources.text import listed
 from egocnn.encode.colours import looks
 
 
@@ -80,8 +81,11 @@ def _problems(
     if twins := int((number[kind] > 1).sum()):
         risk = "; a random split can put twins on both sides" if graphs.group is None else ""
         yield f"{twins} {graphs.unit} have a twin that Weisfeiler-Lehman colours cannot tell from it{risk}"
+    told: dict[str, list[str]] = {}  # what several targets have in common is one line
     for name, (target, class_names) in targets.items():
-        yield from (f"{name}: {text}" if name else text for text in _target_problems(target, class_names, kind))
+        for text in _target_problems(target, class_names, kind):
+            told.setdefault(text, []).append(name)
+    yield from (f"{listed(names)}: {text}" if names[0] else text for text, names in told.items())
 
 
 def _target_problems(target: NDArray[Any] | None, class_names: Sequence[str], kind: Ints) -> Iterator[str]:

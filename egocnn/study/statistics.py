@@ -54,8 +54,7 @@ def corrected_t_test(one: Sequence[float], other: Sequence[float], *, test_over_
     """Compare two systems by fold; ``test_over_train``: graphs tested over graphs trained on, 1/9 for ten folds."""
     needed = "a paired test needs both systems on every fold"
     rule(len(one) == len(other), f"{len(one)} scores against {len(other)}: {needed}")
-    if not 0 < test_over_train < math.inf:
-        raise ConfigError(f"test_over_train must be above 0, got {test_over_train}")
+    rule(0 < test_over_train < math.inf, f"test_over_train must be above 0, got {test_over_train}", ConfigError)
     differences = _finite(np.asarray(one, np.float64) - np.asarray(other, np.float64))
     mean, spread, n = float(differences.mean()), float(differences.std(ddof=1)), len(differences)
     # equal differences leave a spread of rounding errors, which must not count as certainty

@@ -15,7 +15,7 @@ from torch import Tensor
 from egocnn.config import CLASS_SCORES, LOWER_IS_BETTER, VALUE_SCORES
 from egocnn.data.arrays import Bools
 from egocnn.data.graphs import Graphs
-from egocnn.errors import ConfigError, DataError
+from egocnn.errors import ConfigError, DataError, rule
 from egocnn.nn.batch import Batchable
 from egocnn.nn.model import EgoCNN
 from egocnn.nn.predict import predict_each
@@ -147,8 +147,7 @@ def monitor_of(name: str, target: Tensor, widths: Sequence[int] = ()) -> str:
     if name == "loss" or (target.ndim == 2 and name == "auto"):
         return "loss"
     kinds = {width == 1 for width in widths} or {target.is_floating_point()}
-    if len(kinds) > 1:
-        raise ConfigError(f"of classes beside values the loss chooses the best epoch, not {name}")
+    rule(len(kinds) <= 1, f"of classes beside values the loss chooses the best epoch, not {name}", ConfigError)
     if name == "auto" and not target.is_floating_point():
         return "roc_auc" if 3 * int(target.bincount().max()) > 2 * len(target) else "accuracy"
     return checked_score(None if name == "auto" else name, is_value=kinds.pop())

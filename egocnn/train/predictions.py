@@ -1,6 +1,6 @@
 """What a model says of graphs -> a row of named columns for each, the same in every table that is written."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -33,6 +33,14 @@ def prediction_kinds(predictor: Model) -> dict[str, Any]:
     probabilities = ["probability", *(f"p_{name}" for name in predictor.class_names)] if predictor.class_names else []
     numbers = [*probabilities, *(["spread"] if len(predictor.networks) > 1 else [])]
     return {"predicted": predicted, **dict.fromkeys(numbers, "double"), "true": predicted}
+
+
+def csv_row(row: Mapping[str, Any], kinds: Mapping[str, Any]) -> list[Any]:
+    """The values of these columns as people read them: what is computed to six digits, what came in as it was. Other
+    formats hold every digit."""
+    computed = {name for name, kind in kinds.items() if kind == "double" and name.rpartition(" ")[2] != "true"}
+    values = {name: row.get(name) for name in kinds}
+    return [float(f"{v:.6g}") if name in computed and isinstance(v, float) else v for name, v in values.items()]
 
 
 def prediction_rows(

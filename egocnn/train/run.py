@@ -29,7 +29,7 @@ from egocnn.train.engines.distributed import World
 from egocnn.train.engines.distributed.engine import current
 from egocnn.train.history import Epoch, History, Report
 from egocnn.train.metrics import known_truth, recalls, scores_by_target
-from egocnn.train.predictions import prediction_kinds, prediction_rows
+from egocnn.train.predictions import csv_row, prediction_kinds, prediction_rows
 from egocnn.train.recipe import Test, learn, read_if_small
 from egocnn.train.run_folder import LOG, check_free, clear, growing_place, locked, put_in_place, restore
 from egocnn.train.validation import check_targets, part_numbers, with_known_target
@@ -197,7 +197,7 @@ def _test(predictor: Model, collection: Collection, outputs: Tensor, table: Path
     smiles = [text for some in chosen.portions() for text in some.smiles or ()]
     came_in = {"name": names, **({"smiles": smiles} if smiles else {})}
     columns, answers = prediction_kinds(predictor), prediction_rows(predictor, tested, found)
-    rows = ((*own, *answer.values()) for *own, answer in zip(*came_in.values(), answers, strict=True))
+    rows = ((*own, *csv_row(answer, columns)) for *own, answer in zip(*came_in.values(), answers, strict=True))
     write_text(table, csv_text([(*came_in, *columns), *rows]))
     of_test = {re.sub(r"[^.]*$", r"test_\g<0>", name, count=1): value for name, value in scores.items()}
     return {"test_graphs": len(tested), **of_test}  # test_accuracy; of one of several targets, NAME.test_accuracy

@@ -13,15 +13,15 @@ from egocnn.explain.patterns import find_patterns
 from egocnn.explain.structure import read_structures
 from egocnn.model import Model
 from tests.explain.patterns.made_up_structures import molecules
-from tests.support.commands import Run, check_refused, printed, rows
+from tests.support.commands import Run, check_refused, printed, rows, told
 from tests.support.tiny import ALCOHOLS, names_in
 
 
 def test_explain_writes_the_page_the_figures_and_structures_that_keep_their_promise_to_scripts(
     run: Run, alcohol_run: Path, tmp_path: Path
 ) -> None:
-    words = ("explain", alcohol_run, ALCOHOLS, "-o", tmp_path / "report", "--figures", "3", "--limit", "6", "--quiet")
-    assert f"open {tmp_path / 'report' / 'index.html'}" in printed(run, *words)
+    words = ("explain", alcohol_run, ALCOHOLS, "-o", tmp_path / "report", "--figures", "3", "--limit", "6")
+    assert f"open {tmp_path / 'report' / 'index.html'}" in told(run, *words)
     assert (tmp_path / "report" / "index.html").stat().st_size > 100_000
     assert len(list((tmp_path / "report" / "figures").glob("*.svg"))) == 3
     structures = list(read_structures(tmp_path / "report" / "structures.jsonl"))
@@ -47,14 +47,14 @@ def test_explain_writes_the_page_the_figures_and_structures_that_keep_their_prom
 def test_the_console_sums_up_in_evidence_and_says_where_nothing_stands_out(
     run: Run, alcohol_run: Path, tmp_path: Path
 ) -> None:
-    words = ("explain", alcohol_run, ALCOHOLS, "--limit", "6", "--figures", "0", "--quiet")
+    words = ("explain", alcohol_run, ALCOHOLS, "--limit", "6", "--figures", "0")
     # a part that may hold no node is empty, one that must hold half of all is not
-    nothing = printed(run, *words, "--largest", "0", "--evidence", "1", "-o", tmp_path / "a", "--show", "2")
+    nothing = told(run, *words, "--largest", "0", "--evidence", "1", "-o", tmp_path / "a", "--show", "2")
     assert nothing.count("no part of this molecule stands out for ") == 2
     assert nothing.count(" log-odds\n") == 2
     assert "In 100% of the molecules nothing stands out." in nothing
     assert not any(word in nothing for word in ("of the evidence", "critical:", "nan", "None"))
-    some = printed(run, *words, "--select", "top", "--top", "2", "-o", tmp_path / "b")
+    some = told(run, *words, "--select", "top", "--top", "2", "-o", tmp_path / "b")
     assert "Critical structures keep " in some
     assert "(medians over the molecules that have one)" in some
     assert "nothing stands out." not in some
@@ -126,9 +126,9 @@ def test_the_console_tells_as_findings_only_patterns_that_are_commoner_in_their_
     assert any(one.lift <= 1 for one in patterns)
     lines = console_lines(patterns, [*found[:-3], *hollow], "molecules")
     assert lines[0].startswith("alcohol: OH group (hydroxyl): in 100% of class alcohol")
-    told = "\n".join(lines)
+    text = "\n".join(lines)
     for one in patterns:
-        assert (str(one) in told) == (one.lift > 1)
+        assert (str(one) in text) == (one.lift > 1)
     assert lines[-2:] == [
         f"no commoner in their class though they recur: {sum(one.lift <= 1 for one in patterns)}, listed on the page",
         "nothing stands out in 3 of 12 molecules of class alkane",
@@ -148,22 +148,27 @@ def test_the_demo_opens_with_an_alcohol_that_is_predicted_right_and_has_a_struct
 
 
 def test_patterns_come_with_a_page_and_sentences(run: Run, alcohol_run: Path, tmp_path: Path) -> None:
-    words = ("patterns", alcohol_run, ALCOHOLS, "-o", tmp_path / "patterns", "--min-support", "2", "--quiet")
-    assert "pattern" in printed(run, *words)
+    words = ("patterns", alcohol_run, ALCOHOLS, "-o", tmp_path / "patterns", "--min-support", "2")
+    assert "pattern" in told(run, *words)
     assert (tmp_path / "patterns" / "index.html").exists()
     assert isinstance(json.loads((tmp_path / "patterns" / "patterns.json").read_text()), (list, dict))
 
 
 def test_pairs_are_written_as_tables_and_a_page_and_summed_up(run: Run, alcohol_run: Path, tmp_path: Path) -> None:
     pytest.importorskip("rdkit")
-    words = ("pairs", alcohol_run, ALCOHOLS, "-o", tmp_path / "pairs", "--quiet")
-    summary = json.loads(printed(run, *words, "--json", "--show", "3"))
+    words = ("pairs", alcohol_run, ALCOHOLS, "-o", tmp_path / "pairs")
+    summary = json.loads(printed(run, *words, "--json", "--quiet", "--show", "3"))
     found = rows(tmp_path / "pairs" / "pairs.csv")
     assert len(found) == summary["pairs"] == summary["pairs_with_truth"] > 0
     assert summary["class"] == "alcohol"
+    assert 0 < summary["trained"] < summary["molecules"]
     assert sum(row["true_a"] != row["true_b"] for row in found) == summary["cliffs"] > 0
-    for row in found:
-        change = float(row["predicted_b"]) - float(row["predicted_a"])
-        assert float(row["predicted_change"]) == pytest.approx(change, abs=1e-9)
-    assert f"open {tmp_path / 'pairs' / 'index.html'}" in printed(run, *words, "--format", "jsonl")
+    shown = told(run, *words, "--format", "jsonl")
+    of_all = f"{summary['trained']} of these {summary['molecules']} molecules"
+    assert f"The model was trained on {of_all}: what it predicts of them flatters it." in shown
+    assert f"open {tmp_path / 'pairs' / 'index.html'}" in shown
+    exact = [json.loads(line) for line in (tmp_path / "pairs" / "pairs.jsonl").read_text().splitlines()]
+    for row, short in zip(exact, found, strict=True):
+        assert row["predicted_change"] == pytest.approx(row["predicted_b"] - row["predicted_a"], abs=1e-9)
+        assert float(short["predicted_change"]) == float(f"{row['predicted_change']:.6g}")
     check_refused(run, "no two of 1 molecules", "pairs", alcohol_run, "CCO", "-o", tmp_path / "none", "--quiet")

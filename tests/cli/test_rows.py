@@ -1,12 +1,15 @@
 """Tables with broken rows and gaps: what is trained on, what is predicted, and what is refused."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
-from tests.support.commands import SHORT, Run, answer, check_refused, printed, rows
-from tests.support.tiny import ALCOHOLS, molecule_lines
+import egocnn
+from egocnn.model import Model
+from tests.support.commands import SHORT, Run, answer, check_refused, printed, rows, told
+from tests.support.tiny import ALCOHOLS, FLAGS, molecule_lines
 
 pytest.importorskip("rdkit")
 BROKEN = "not_a_molecule(("
@@ -93,7 +96,7 @@ def test_info_lists_the_columns_of_a_table_without_a_target(run: Run, tmp_path: 
     data = table(tmp_path, "7,CCO,1", "8,CCC,0", "9,CC,1", head="id,smi,toxic")
     text = printed(run, "info", data)
     assert "column          smi: SMILES\ncolumn          toxic: classes (1: 2, 0: 1)\n" in text
-    assert "note            to train, name one with --target (toxic), or all of them with --target all\n" in text
+    assert "note            to train, toxic is the target unless --target names another\n" in text
     facts = json.loads(printed(run, "info", data, "--json"))
     assert (facts["graphs"], facts["columns"]["toxic"]["counts"]) == (3, {"1": 2, "0": 1})
     assert "column" not in printed(run, "info", data, "--target", "toxic")
@@ -116,8 +119,8 @@ def test_an_sdf_is_trained_on_predicted_and_explained_as_a_table_is(run: Run, tm
     assert run("train", tmp_path / "m.sdf", "--target", "kind", "-o", tmp_path / "run", *SHORT)[0] == 0
     broken = blocks[3].replace(" C ", " Xx")
     (tmp_path / "new.sdf").write_text(broken + "".join(blocks[:2]))
-    told = printed(run, "predict", tmp_path / "run", tmp_path / "new.sdf", "-o", tmp_path / "p.csv")
-    assert "2 predictions" in told
+    shown = printed(run, "predict", tmp_path / "run", tmp_path / "new.sdf", "-o", tmp_path / "p.csv")
+    assert "2 predictions" in shown
     found = rows(tmp_path / "p.csv")
     assert [(row["name"], row["kind"], row["true"]) for row in found[1:]] == [
         *(("m0", "alkane", "alkane"), ("m1", "alcohol", "alcohol"))
@@ -125,12 +128,12 @@ def test_an_sdf_is_trained_on_predicted_and_explained_as_a_table_is(run: Run, tm
     assert found[0]["name"] == "m3"
     assert found[0]["error"].startswith("the molecule does not parse (Post-condition Violation: Element 'Xx' not found")
     data = tmp_path / "m.sdf"
-    told = printed(run, "explain", tmp_path / "run", data, "-o", tmp_path / "report", "--limit", 2, "--quiet")
-    assert "2 molecules explained" in told
+    shown = told(run, "explain", tmp_path / "run", data, "-o", tmp_path / "report", "--limit", 2)
+    assert "2 molecules explained" in shown
     (tmp_path / "shards").mkdir()
     (tmp_path / "new.sdf").rename(tmp_path / "shards" / "a.sdf")
-    told = run("predict", tmp_path / "run", tmp_path / "shards", "-o", tmp_path / "out", "--jobs", 1)[1]
-    assert "3 rows, 1 without a graph" in told
+    shown = told(run, "predict", tmp_path / "run", tmp_path / "shards", "-o", tmp_path / "out", "--jobs", 1)
+    assert "3 rows, 1 without a graph" in shown
 
 
 def test_a_model_that_was_trained_without_salts_reads_and_draws_without_them(run: Run, tmp_path: Path) -> None:
@@ -138,8 +141,41 @@ def test_a_model_that_was_trained_without_salts_reads_and_draws_without_them(run
     assert run("train", data, "--salts", "largest", "-o", tmp_path / "run", *SHORT)[0] == 0
     new = table(tmp_path, "Cl.OCC,alcohol", "CC.O,alkane", name="new.csv")
     printed(run, "explain", tmp_path / "run", new, "-o", tmp_path / "report", "--quiet")
-    told = [json.loads(line) for line in (tmp_path / "report" / "structures.jsonl").read_text().splitlines()]
-    assert [one["smiles"] for one in told] == ["OCC", "CC"]
-    assert [len(one["node_importance"]) for one in told] == [3, 2]
+    found = [json.loads(line) for line in (tmp_path / "report" / "structures.jsonl").read_text().splitlines()]
+    assert [one["smiles"] for one in found] == ["OCC", "CC"]
+    assert [len(one["node_importance"]) for one in found] == [3, 2]
     printed(run, "explain", tmp_path / "run", new, "--salts", "keep", "-o", tmp_path / "whole", "--quiet")
     assert '"smiles": "Cl.OCC"' in (tmp_path / "whole" / "structures.jsonl").read_text()
+
+
+def test_the_only_column_that_could_be_a_target_is_taken_for_it_and_of_several_none(
+    run: Run, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    data, both, named = tmp_path / "m.csv", tmp_path / "both.csv", tmp_path / "named.csv"
+    values = [(number, "C" * (number + 1) + "O", -0.31 * number) for number in range(24)]
+    data.write_text("Compound ID,SMILES,pIC50\n" + "".join(f"X{n},{smiles},{y}\n" for n, smiles, y in values))
+    told(run, "train", data, "-o", tmp_path / "run", *FLAGS, "--epochs", 1)
+    assert caplog.messages[0] == "m.csv: pIC50 is taken for the target, the only column that could be one"
+    assert Model.load(tmp_path / "run").about["read"]["target"] == "pIC50"
+    predicted = egocnn.EgoCNNRegressor(width=8, depth=1, epochs=1, networks=1).fit(str(data)).predict(str(data))
+    assert len(predicted) == 24
+    frame = pytest.importorskip("pandas").read_csv(data)
+    assert egocnn.EgoCNNRegressor(width=8, depth=1, epochs=1, networks=1).fit(frame).score(frame) < 1
+    both.write_text("smiles,pIC50,logD\n" + "".join(f"{smiles},{y},{y + 0.5}\n" for _, smiles, y in values))
+    wanted = "both.csv: pIC50, logD could be the target; name it with --target (all: all of them)"
+    check_refused(run, wanted, "train", both, "-o", tmp_path / "none", *SHORT)
+    named.write_text("smiles,y,logD\n" + "".join(f"{smiles},{n % 2},{y}\n" for n, smiles, y in values))
+    told(run, "train", named, "-o", tmp_path / "y", *SHORT)
+    assert Model.load(tmp_path / "y").class_names == ("0", "1")
+
+
+def test_what_is_predicted_of_one_molecule_is_said_at_once(run: Run, tmp_path: Path) -> None:
+    data = table(tmp_path, *molecule_lines())
+    small = ["--width", 8, "--depth", 1, "--epochs", 1, "--networks", 2, "--device", "cpu"]
+    told(run, "train", data, "-o", tmp_path / "run", *small)
+    words = ("predict", tmp_path / "run", "CCCCO", "-o", tmp_path / "p.csv")
+    assert re.match(r"(alcohol|alkane) \(\d\d\.\d% ± \d+\.\d%\)\n1 prediction in ", told(run, *words))
+    found = answer(run, *words)["prediction"]
+    assert found["predicted"] in ("alcohol", "alkane")
+    assert found["p_alcohol"] + found["p_alkane"] == pytest.approx(1)
+    assert "prediction" not in answer(run, "predict", tmp_path / "run", data, "-o", tmp_path / "p.csv")

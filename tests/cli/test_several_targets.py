@@ -12,7 +12,7 @@ from egocnn.cli import main
 from egocnn.errors import DataError, MissingColumnError
 from egocnn.explain.structure import read_structures
 from egocnn.study.crossval import read_record
-from tests.support.commands import Run, answer, check_refused, printed, rows
+from tests.support.commands import Run, answer, check_refused, printed, rows, told
 from tests.support.samples import sure
 
 MOLECULES = ["C" * n + end for n in range(1, 9) for end in ("", "O", "N", "Cl")]
@@ -41,6 +41,18 @@ def model(table: Path) -> Path:
     folder = table.with_name("run")
     assert main(["train", str(table), "--target", "polar,length", "-o", str(folder), *SMALL]) == 0
     return folder
+
+
+def test_the_scores_of_every_target_are_printed_after_their_mean(run: Run, table: Path, tmp_path: Path) -> None:
+    small = [word for word in SMALL if word != "--quiet"]
+    lines = told(run, "train", table, "--target", "polar,length", "-o", tmp_path / "run", *small).splitlines()
+    metrics = json.loads((tmp_path / "run" / "metrics.json").read_text())
+    polar = ", ".join(
+        f"{word} {metrics[f'polar.test_{name}']:.4f}"
+        for name, word in (("roc_auc", "ROC AUC"), ("average_precision", "average precision"))
+    )
+    assert f"  polar: {polar}" in lines
+    assert f"  length: RMSE {metrics['length.test_rmse']:.4f}, R² {metrics['length.test_r2']:.4f}" in lines
 
 
 def test_predictions_have_the_columns_of_every_target_after_its_name(run: Run, model: Path, tmp_path: Path) -> None:
@@ -73,6 +85,9 @@ def test_the_target_to_explain_is_named(run: Run, model: Path, tmp_path: Path) -
         assert one.base + one.node_importance.sum() == pytest.approx(one.output, abs=1e-4)
     printed(run, *asked, tmp_path / "first")
     assert next(read_structures(tmp_path / "first" / "structures.jsonl")).graph.target == "no"
+    printed(run, "explain", model, new, "--quiet", "--figures", 1, "-o", tmp_path / "pictures")
+    (picture,) = (tmp_path / "pictures" / "figures").glob("*.svg")
+    assert "<title>polar, " in picture.read_text()
     wanted = "the model knows no target 'size'; it knows polar, length"
     check_refused(run, wanted, *asked, tmp_path / "none", "--explain-target", "size")
 
@@ -112,8 +127,15 @@ def test_info_tells_every_target(run: Run, table: Path) -> None:
     assert facts["targets"]["polar"] == {"kind": "classes", "counts": {"no": 14, "yes": 13}, "missing": 5}
     assert facts["targets"]["length"] == {"kind": "values", "least": 1.5, "most": 15.0, "missing": 4}
     assert "polar: 5 graphs have no class" in facts["problems"]
-    told = printed(run, "info", table, "--target", "polar,length")
-    assert "target          polar: classes (no: 14, yes: 13), missing 5\n" in told
+    uneven = write_table(table.parent / "uneven.csv", MOLECULES)
+    lines = ["smiles,a,b,c", *(f"{smiles},{int(n < 1)},{int(n < 2)},{n % 2}" for n, smiles in enumerate(MOLECULES))]
+    uneven.write_text("\n".join(lines))
+    far = "classes are far from equal in size; accuracy misleads, consider --class-weights"
+    assert [text for text in answer(run, "info", uneven, "--target", "all")["problems"] if far in text] == [
+        f"a, b: {far}"
+    ]
+    shown = printed(run, "info", table, "--target", "polar,length")
+    assert "target          polar: classes (no: 14, yes: 13), missing 5\n" in shown
 
 
 def test_all_stands_for_the_columns_that_could_be_targets(run: Run, tmp_path: Path) -> None:

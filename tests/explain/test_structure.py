@@ -210,6 +210,11 @@ WRONG: dict[str, list[Any]] = {
 }
 
 
+def test_a_list_of_structures_is_short_in_a_terminal() -> None:
+    several = Structures([ring(), ring()])
+    assert repr(several) == f"[{', '.join(f'CriticalStructure({one.caption!r})' for one in several)}]"
+
+
 @pytest.mark.parametrize(("key", "wrong"), [(key, wrong) for key, values in WRONG.items() for wrong in values])
 def test_wrong_values_are_refused_in_one_line(key: str, wrong: Any) -> None:
     plain = ring().to_plain(trace=True) | {key: wrong}

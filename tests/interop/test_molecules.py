@@ -316,6 +316,14 @@ def test_a_report_is_written_from_python_and_replaces_an_earlier_one_alone(
     assert "holds no earlier report" in refusal(egocnn.write_report, fitted, SMILES, tmp_path / "other")
 
 
+def test_a_report_names_the_column_that_the_model_was_fitted_to(tmp_path: Path) -> None:
+    frame = pytest.importorskip("pandas").DataFrame({"smiles": SMILES, "toxic": [n % 2 for n in range(len(SMILES))]})
+    fitted = EgoCNNClassifier(**SMALL).fit(frame, "toxic")
+    assert '"target":"toxic"' in egocnn.write_report(fitted, frame[:3], tmp_path / "one").read_text()
+    several = EgoCNNClassifier(**SMALL).fit(frame.assign(odd=frame.toxic), ["toxic", "odd"])
+    assert '"target":"odd"' in egocnn.write_report(several, frame[:3], tmp_path / "two", target="odd").read_text()
+
+
 def test_structures_with_classes_of_any_type_go_into_reports_and_patterns(
     fitted: EgoCNNClassifier, tmp_path: Path
 ) -> None:

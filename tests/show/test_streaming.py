@@ -67,6 +67,21 @@ def test_several_networks_have_a_column_for_their_spread_and_one_has_none(graphs
         assert list(rows[0]) == ["predicted", "spread", "true"]
 
 
+def test_a_csv_has_six_digits_of_what_is_computed_and_all_of_what_came_in_and_other_formats_have_every_digit(
+    tmp_path: Path,
+) -> None:
+    kinds = {"price": "string", "mass": "float64", "predicted": "double", "spread": "double", "logP true": "double"}
+    row = {"price": 1234.56789, "mass": 180.0633881, "predicted": -3.3774879874606256, "spread": 4.3211e-07}
+    row |= {"logP true": 1412537544.6}
+    write([row, row | {"predicted": 12345678.9, "spread": None}], tmp_path / "p.csv", **kinds)
+    assert read_back(tmp_path / "p.csv")[1:] == [
+        ["1234.56789", "180.0633881", "-3.37749", "4.3211e-07", "1412537544.6"],
+        ["1234.56789", "180.0633881", "12345700.0", "", "1412537544.6"],
+    ]
+    write([row], tmp_path / "p.jsonl", **kinds)
+    assert json.loads((tmp_path / "p.jsonl").read_text()) == row
+
+
 def test_what_is_not_known_is_none_and_a_class_that_the_model_does_not_know_is_still_named(classifier: Model) -> None:
     some = alcohols()[:2].replace(target=np.array([-1, 1]), class_names=("x", "ether"))
     assert [row["true"] for row in prediction_rows(classifier, some)] == [None, "ether"]

@@ -41,6 +41,13 @@ def printed(run: Run, *words: object) -> str:
     return out
 
 
+def told(run: Run, *words: object) -> str:
+    """What a command that succeeds prints for people, whatever it remarks on the way."""
+    code, out, err = run(*words)
+    assert code == 0, err
+    return out
+
+
 def answer(run: Run, *words: object) -> Any:
     """What a command that succeeds prints for machines, whatever it remarks on the way."""
     code, out, err = run(*words, "--json")

@@ -44,7 +44,8 @@ def demo(options: Options) -> None:
 
     graphs = read(SOURCE)
     held_out = graphs.select("test")
-    if not options.json:
+    is_told = not (options.json or options.quiet)
+    if is_told:
         made = f"{len(graphs)} generated alkanes and alcohols"
         print(f"{made}; the {len(held_out)} for the test are of sizes never trained on")
     options.out.mkdir(parents=True, exist_ok=True)
@@ -56,7 +57,7 @@ def demo(options: Options) -> None:
     about: dict[str, Any] = {"model": str(run), "data": SOURCE, "class_names": model.class_names, "title": "Alcohols"}
     parts = read_parts(run, model.about, SOURCE)
     write_explanations(opening_first(structures), report, figures=24, parts=parts, **about)
-    if not options.json:
+    if is_told:
         print(f"predictions for the test molecules: {table}")
         print(f"what made the model say so:         {report / 'index.html'}  (open it in a browser)")
         print(f"the model again on your own data:   egocnn explain {run} DATA -o REPORT")

@@ -60,12 +60,12 @@ def explain(options: Options) -> None:
     shown = list(islice(structures, options.show))
     summary = write_explanations(
         *(chain(shown, structures), options.out),
-        model=f"{options.run_folder}{f', {options.explain_target or model.targets[0]}' if model.targets else ''}",
+        model=str(options.run_folder),
         data=options.data,
         class_names=class_names,
         figures=options.figures,
         on_page=None if isinstance(graphs, Graphs) else ON_PAGE,
-        target=options.explain_target or (model.targets or (model.about.get("read", {}).get("target"),))[0] or "",
+        target=model.target_name(options.explain_target),
         parts=read_parts(options.run_folder, model.about, options.data),
     )
     page = options.out / "index.html"
@@ -81,9 +81,8 @@ def explain_shards(options: Options, model: Model, shards: list[Path]) -> None:
     from egocnn.train.predictions import prediction_kinds
 
     config = from_options(options, ExplainConfig)
-    if config.technique == "paper":
-        why = "the paper's attention is fitted to all graphs at once"
-        raise ConfigError(f"{why}; for shards choose another --technique")
+    why = "the paper's attention is fitted to all graphs at once"
+    rule(config.technique != "paper", f"{why}; for shards choose another --technique", ConfigError)
     choice = chosen_rows(options, model)
     asked = {"target": options.explain_target} if model.targets else {}
     settings = {**asdict(config), "class": options.explained, **asked, **({"choice": asdict(choice)} if choice else {})}
@@ -102,11 +101,10 @@ def chosen_rows(options: Options, model: Model) -> Choice | None:
     if options.where is not None:
         return Choice.parse(options.where, kinds)
     numbers = [name for name, kind in kinds.items() if kind == "double" and not name.endswith("true")]
-    asked = f"{options.explain_target or model.targets[0]} " if model.targets else ""
+    asked = f"{model.target_name(options.explain_target)} " if model.targets else ""
     own = prediction_kinds(model.of_target(options.explain_target))
     by = options.by or asked + [name for name in own if f"{asked}{name}" in numbers and name != "spread"][-1]
-    if by not in numbers:
-        raise ConfigError(f"--by {by}: is none of {', '.join(numbers)}")
+    rule(by in numbers, f"--by {by}: is none of {', '.join(numbers)}", ConfigError)
     return None if options.highest is None else Choice(highest=options.highest, by=by)
 
 

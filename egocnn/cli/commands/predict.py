@@ -1,5 +1,8 @@
 """``egocnn predict``: a run folder and a data set -> a file of predictions."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from egocnn.cli.arguments import add_out, add_run_and_data, add_settings_files, add_shard_options
 from egocnn.cli.data import answer_shards, open_rows
 from egocnn.cli.options import Options, Parser
@@ -36,7 +39,21 @@ def predict(options: Options) -> None:
     of_each = tuple(f"{target}." for target in model.targets)  # of several targets the mean is shown
     means = {name: value for name, value in result.items() if isinstance(value, float) and not name.startswith(of_each)}
     scores = ", ".join(f"{in_words(name)} {value:.4f}" for name, value in means.items())
-    text = f"{result['graphs']} predictions in {options.out}" + (f" ({scores})" if scores else "")
+    several = "" if result["graphs"] == 1 else "s"
+    text = f"{result['graphs']} prediction{several} in {options.out}" + (f" ({scores})" if scores else "")
     if failed := result["failed"]:
         text += f"; {failed} row{'' if failed == 1 else 's'} without, the column error says why"
-    print_result(options, result, [text])
+    only = (
+        [in_one_line(result["prediction"], name) for name in model.targets or ("",)] if "prediction" in result else []
+    )
+    print_result(options, result, [*only, text])
+
+
+def in_one_line(row: Mapping[str, Any], target: str) -> str:
+    """What is predicted of a single graph; ``target``: one of several, or ''"""
+    from egocnn.explain.structure.wording import called
+
+    value, sure, doubt = (row.get(f"{target} {name}".strip()) for name in ("predicted", "probability", "spread"))
+    of_value, of_class = ("", "") if doubt is None else (f" ± {doubt:.2g}", f" ± {doubt:.1%}")
+    said = f"{value:.4g}{of_value}" if sure is None else f"{called(value)} ({sure:.1%}{of_class})"
+    return f"{target}: {said}" if target else said

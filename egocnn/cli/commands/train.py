@@ -70,6 +70,10 @@ def score_lines(metrics: dict[str, Any], folder: Path, unit: str) -> Iterator[st
         if part in ("validation", "test") and isinstance(value, float) and not score.endswith("loss"):
             graphs = f" ({metrics['test_graphs']} {unit})" if part == "test" else ""
             yield f"{part + ' ' + in_words(score):23} {value:.4f}{graphs}"
+    for target in metrics.get("targets", ()):
+        own = ((name, metrics.get(f"{target}.test_{name}")) for name in ("roc_auc", "average_precision", "rmse", "r2"))
+        scores = ", ".join(f"{in_words(name)} {value:.4f}" for name, value in own if value is not None)
+        yield f"  {one_line(target)}: {scores or 'nothing to score in the test part'}"
     best, networks = metrics["best_epoch"], metrics["networks"]
     several = f"{networks} networks, " if networks > 1 else ""
     shown = ", ".join(map(str, best)) if networks > 1 else best

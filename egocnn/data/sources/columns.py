@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
-from egocnn.config import ReadConfig
+from egocnn.config import ALL, ReadConfig
 from egocnn.data.schema import PARTS, rule
 from egocnn.data.sources.builder import BOUND, NAME_FIELDS, PART_WORDS, known_texts, look_like_classes, number_of
 from egocnn.data.sources.smiles import OTHER_NAMES, parse_smiles
@@ -22,22 +22,28 @@ ROW_NUMBERS = re.compile(r"|Unnamed: \d+|__index_level_\d+__")  # What pandas ca
 log = logging.getLogger("egocnn")
 
 
-def all_targets(rows: Iterable[Mapping[str, Any]], config: ReadConfig, where: str) -> str:
+def all_targets(rows: Iterable[Mapping[str, Any]], config: ReadConfig, where: str) -> str | None:
     """The columns that could be targets, commas between them; refused where that cannot be told. A column called all is
-    meant itself. Left out are those that the settings name, SMILES, names, splits, and what is constant."""
-    columns = describe_columns(rows)
+    meant itself. Left out are those that the settings name, SMILES, names, splits, and what is constant. Where all are
+    not asked for, the only one that there is, if any; several are refused."""
+    columns, is_all = describe_columns(rows), config.target == ALL
     if config.target in columns:
-        return str(config.target)
+        return config.target
     other = {config.smiles, config.name, config.split, config.group, ""}
-    unclear = [name for name, column in columns.items() if name not in other and _is_unclear(column)]
+    unclear = [name for name, column in columns.items() if is_all and name not in other and _is_unclear(column)]
     rule(not unclear, f"{where}: {listed(unclear)} could be a target or not; name the targets, commas between them")
     found = [name for name, column in columns.items() if name not in other and could_be_target(column)]
-    rule(found, f"{where}: no column could be a target; there are {listed(columns)}")
-    is_clear = len(found) == 1 or not any("," in name for name in found)
+    rule(found or not is_all, f"{where}: no column could be a target; there are {listed(columns)}")
+    which = f"{where}: {listed(found)} could be the target; name it with --target (all: all of them)"
+    rule(is_all or len(found) < 2, which)
+    is_clear = len(found) < 2 or not any("," in name for name in found)
     rule(is_clear, f"{where}: a target has a comma in its name, so that {listed(found)} cannot be told apart")
-    left = [name for name in columns if name not in found]
-    log.info("%s: %d targets, %s; left out: %s", one_line(where), len(found), listed(found), listed(left))
-    return ",".join(found)
+    left = listed(name for name in columns if name not in found)
+    kept = f"{len(found)} targets, {listed(found)}; left out: {left}"
+    only = f"{listed(found)} is taken for the target, the only column that could be one"
+    if found:
+        log.info("%s: %s", one_line(where), kept if is_all else only)
+    return ",".join(found) or None
 
 
 def _is_unclear(column: Mapping[str, Any]) -> bool:

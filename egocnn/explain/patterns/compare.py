@@ -18,6 +18,7 @@ from egocnn.data.molecules import to_molecule
 from egocnn.data.schema import SEPARATOR, rule
 from egocnn.data.sources.text import optional
 from egocnn.explain.structure import CriticalStructure
+from egocnn.explain.structure.wording import called
 
 CLIFF = 2.0  # A cliff of values: a true change of at least so many standard deviations of all true changes.
 COLUMNS: dict[str, str] = {
@@ -250,7 +251,7 @@ class Comparison:
 
     def __str__(self) -> str:
         explained, (one, other), (before, after) = self.first.explained, self.predicted, self.contributions
-        what, unit = ("", "") if explained is None else (f"probability of {explained} ", " log-odds")
+        what, unit = ("", "") if explained is None else (f"probability of {called(explained)} ", " log-odds")
         lines = [
             f"{self.first.name} to {self.second.name}: {self.transformation or 'the same atoms and bonds'}",
             f"predicted: {what}{one:.3g} to {other:.3g} ({other - one:+.3g})",

@@ -135,6 +135,9 @@ class CriticalStructure:
         """the sum of the negative contributions"""
         return float(np.minimum(self.node_importance, 0).sum()) if self.whole is None else self.whole[2]
 
+    def __repr__(self) -> str:
+        return f"CriticalStructure({self.caption!r})"  # a list of many is read in a terminal, too
+
     def __str__(self) -> str:
         certainty = wording.doubt(self)
         if self.probability is not None:

@@ -12,7 +12,7 @@ from torch import Tensor
 from egocnn.data.graphs import Graphs
 from egocnn.data.sources.pyg import from_pyg
 from egocnn.encode.ranking import Ranking, rank_neighbours
-from egocnn.errors import ConfigError
+from egocnn.errors import ConfigError, rule
 
 # what the order of neighbours may depend on
 STRUCTURE = ("edge_index", "x", "node_label", "z", "edge_label", "edge_attr", "edge_weight", "num_nodes")
@@ -42,8 +42,7 @@ class _RankNeighbours:
                 [ 1, -1]])"""
 
     def __init__(self, k: int = 16) -> None:
-        if k < 1:
-            raise ConfigError(f"k must be at least 1, got {k}")
+        rule(k >= 1, f"k must be at least 1, got {k}", ConfigError)
         self.k = k
         self.ranking: Ranking | None = None
         self.names: dict[str, tuple[str, ...]] = {}

@@ -10,6 +10,7 @@ import numpy as np
 from egocnn.data.arrays import Floats, Ints
 from egocnn.data.molecules import to_molecule
 from egocnn.explain.patterns.compare import COLUMNS, Comparison, cliffs, transformations_of
+from egocnn.explain.structure.wording import called
 from egocnn.files import replacing_in, write_json, write_text
 from egocnn.show.assets import fill
 from egocnn.show.drawing.layout import depiction
@@ -34,14 +35,16 @@ def write_pairs(
         with table_writer(temporary / f"transformations{suffix}", of_rows) as write:
             write(transformations)
         parts = {"TITLE": escape(title), "SENTENCES": "".join(f"<p>{escape(line)}</p>" for line in sentences(summary))}
-        write_text(temporary / "index.html", fill("pairs", parts | _page(found, transformations, shown)))
+        of_class = "" if summary.get("class") is None else f"Predicted: the probability of {called(summary['class'])}."
+        parts |= {"WHAT": escape(of_class)} | _page(found, transformations, shown)
+        write_text(temporary / "index.html", fill("pairs", parts))
     return folder / "index.html"
 
 
 def _page(found: Sequence[Comparison], transformations: Sequence[Mapping[str, Any]], shown: int) -> dict[str, str]:
     """What the page lists: the most frequent transformations, and the pairs with the largest change, true where that is
     known, drawn."""
-    largest = sorted(found, key=lambda one: -abs(one.predicted_change if one.true_change is None else one.true_change))
+    largest = sorted(found, key=lambda one: [-abs(x) for x in (one.true_change, one.predicted_change) if x is not None])
     steep, frequent, rows = set(map(id, cliffs(found))), transformations[:FREQUENT], ""
     for row in frequent:
         changes = "".join(f"<td>{_number(row[name], '+.2f' if 'mean' in name else '.2f')}</td>" for name in CHANGES)
@@ -61,6 +64,9 @@ def sentences(summary: Mapping[str, Any]) -> list[str]:
     if summary["correlation"] is not None:
         with_truth = f"{summary['pairs_with_truth']:,} pairs with both values known"
         lines.append(f"Predicted and true change: correlation {summary['correlation']:.2f} ({with_truth}).")
+        if summary.get("trained"):
+            of_all = f"{summary['trained']:,} of these {summary['molecules']:,} molecules"
+            lines.append(f"The model was trained on {of_all}: what it predicts of them flatters it.")
     if summary["pairs_with_truth"]:
         least = f"a change of {summary['cliff_from']:.3g} or more, twice" if "cliff_from" in summary else ""
         what = f"{least} the standard deviation of all" if least else "another class"
@@ -93,7 +99,8 @@ def _arrow(transformation: str) -> str:
 
 
 def _number(value: Any, form: str) -> str:
-    return "" if value is None else escape(str(value)) if isinstance(value, str) else f"{value:{form}}"
+    text = "" if value is None else escape(value) if isinstance(value, str) else f"{value:{form}}"
+    return text if text.strip("+-0.") else text.lstrip("+-")  # a change of nothing has no sign
 
 
 def draw_both(one: Comparison) -> list[str]:

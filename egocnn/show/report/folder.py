@@ -64,7 +64,8 @@ def write_explanations(
         write_structures(passing(), temporary / MARK)
         summary = summarise(bare, molecules=all(is_molecule(s.graph) for s in on_the_page), **facts)
         for number, structure in enumerate(on_the_page[:figures], 1):
-            structure.draw(temporary / "figures" / f"{number:04d}-{file_name(structure.name)}.svg")
+            caption = ", ".join(filter(None, (summary.target, structure.caption)))
+            structure.draw(temporary / "figures" / f"{number:04d}-{file_name(structure.name)}.svg", caption=caption)
         write_text(temporary / PAGE, page(encode(on_the_page, summary, facts.get("parts"))))
     return summary
 

@@ -152,12 +152,11 @@ class ServedModel:
 
     def _report(self, graphs: Graphs, job: ExplainJob) -> str:
         """One self-contained HTML page about these graphs."""
-        structures, names = self._explain(graphs, job), self.predictor.targets
-        facts: Plain = {"target": job.target or names[0]} if names else {}
+        structures, target = self._explain(graphs, job), self.predictor.target_name(job.target)
         classes = self.predictor.of_target(job.target).class_names
         data = "SMILES typed in" if job.file is None else PurePath(job.file).name
         data += f" without {len(graphs.skipped)} that cannot be read" if graphs.skipped else ""
-        summary = summarise(structures, model=self.name, data=data, class_names=classes, **facts)
+        summary = summarise(structures, model=self.name, data=data, class_names=classes, target=target)
         return page(encode(structures, summary))
 
     def _explain(self, graphs: Graphs, job: ExplainJob) -> list[CriticalStructure]:

@@ -20,7 +20,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from egocnn.errors import EgoCNNError, MissingExtraError, RunError
+from egocnn.errors import EgoCNNError, MissingExtraError, RunError, rule
 from egocnn.show.serve.limits import RefusedError
 from egocnn.show.serve.settings import MOST_IN_BATCH, ExplainJob, Plain
 
@@ -223,8 +223,7 @@ class WorkerPool:
 
     def _launched(self) -> Worker:
         with self._lock:
-            if self._closed.is_set():
-                raise RunError("the server is being stopped")
+            rule(not self._closed.is_set(), "the server is being stopped", RunError)
             worker = self._launch()
             self._workers.add(worker)
         return worker

@@ -79,8 +79,7 @@ def choose_protocol(
     name: ProtocolName, *, data: str = "", splits: Path | None = None, combine: Combine = "best", **counts: int | None
 ) -> Protocol:
     """A protocol with ``folds``, ``runs`` and ``restarts`` (None: as usual); ``data`` names the published splits."""
-    if name not in PROTOCOLS:
-        raise ConfigError(f"no protocol is called {name!r}; there are {', '.join(PROTOCOLS)}")
+    rule(name in PROTOCOLS, f"no protocol is called {name!r}; there are {', '.join(PROTOCOLS)}", ConfigError)
     given = None
     if name == "fair":
         given = tuple(read_splits(published_splits(data) if splits is None else splits))
@@ -174,9 +173,8 @@ def fold_numbers(graphs: Graphs, folds: int, seed: int) -> list[tuple[Ints, Ints
     for number in np.unique(classes):
         of_class = classes == number
         found = int(of_class.sum()) if group is None else len(np.unique(group[of_class]))
-        if found < folds:
-            whose = f"class {graphs.class_names[int(number)]!r} has" if stratify else "there are"
-            raise DataError(f"{whose} {found} {what}, too few for {folds} folds; --folds {max(found, 2)} at most")
+        whose = f"class {graphs.class_names[int(number)]!r} has" if stratify else "there are"
+        rule(found >= folds, f"{whose} {found} {what}, too few for {folds} folds; --folds {max(found, 2)} at most")
     kind = StratifiedGroupKFold if group is not None else StratifiedKFold if stratify else KFold
     draw: Any = kind(n_splits=folds, shuffle=True, random_state=derived(seed))
     numbers: list[tuple[Ints, Ints]] = list(draw.split(classes, classes, group))

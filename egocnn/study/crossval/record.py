@@ -156,8 +156,7 @@ def read_plain(path: Path, names: set[str], what: str) -> dict[str, Any] | None:
         found = None
     if not isinstance(found, dict) or 2 * len(names & found.keys()) < len(names):
         raise RunError(f"{path}: is not {what}")
-    if found.keys() != names:
-        raise RunError(f"{path}: was made by another version of egocnn; run it again")
+    rule(found.keys() == names, f"{path}: was made by another version of egocnn; run it again", RunError)
     return found
 
 

@@ -72,9 +72,8 @@ def score_of(predictions: Sequence[Tensor], target: Tensor, metric: str = "", sc
     if metric in ("", "accuracy", "r2", OF_BOTH):
         return accuracy(together, target) if together.shape[1] > 1 else r2(together[:, 0], target.double())
     found = scores_of((together if together.shape[1] > 1 else together[:, 0]).cpu().numpy(), target.cpu().numpy())
-    if metric not in found:
-        alike = f"where all {len(target)} graphs of a fold or its validation part are alike"
-        raise DataError(f"{in_words(metric)} says nothing {alike}; fewer --folds or a larger --validation may help")
+    alike = f"where all {len(target)} graphs of a fold or its validation part are alike"
+    rule(metric in found, f"{in_words(metric)} says nothing {alike}; fewer --folds or a larger --validation may help")
     return found[metric] * (scale if metric in ("rmse", "mae") else 1)
 
 

@@ -17,7 +17,7 @@ import torch
 from egocnn.config import LOWER_IS_BETTER, ModelConfig, TrainConfig
 from egocnn.data.collection import Collection
 from egocnn.data.graphs import Graphs
-from egocnn.errors import ConfigError, DivergedError
+from egocnn.errors import ConfigError, DivergedError, rule
 from egocnn.nn.batch import Batchable
 from egocnn.nn.device import choose_device
 from egocnn.study.cluster import library_versions, name_machine, peak_megabytes, run_jobs
@@ -300,8 +300,7 @@ def _checked_metric(graphs: Collection, model: AnyModel, protocol: Protocol, exe
     is_ego = isinstance(model, ModelConfig)
     if execution.jobs is not None and execution.jobs < 1:
         raise ConfigError(f"jobs must be at least 1, got {execution.jobs}")
-    if execution.stack and not is_ego:
-        raise ConfigError(f"only an Ego-CNN trains stacked, not {name_of(model)}")
+    rule(is_ego or not execution.stack, f"only an Ego-CNN trains stacked, not {name_of(model)}", ConfigError)
     if protocol.metric not in (None, "accuracy") and not is_ego:
         raise ConfigError(f"{name_of(model)} is scored by accuracy; --metric is for an {EGO_CNN}")
     if protocol.combine == "average" and not is_ego:

@@ -13,7 +13,7 @@ import numpy as np
 
 from egocnn.config import ModelConfig, TrainConfig
 from egocnn.data.sources.text import one_line
-from egocnn.errors import ConfigError
+from egocnn.errors import ConfigError, rule
 from egocnn.files import csv_text
 from egocnn.train.metrics import in_words as score_in_words
 
@@ -74,8 +74,7 @@ def parse_axis(text: str) -> Axis:
     name, equals, values = text.partition("=")
     name = name.strip().replace("-", "_")
     types = get_type_hints(ModelConfig) | get_type_hints(TrainConfig)
-    if not equals:
-        raise ConfigError(f"--over takes a field and its values, width=32,64 say, got {text!r}")
+    rule(equals, f"--over takes a field and its values, width=32,64 say, got {text!r}", ConfigError)
     if name in FIXED:
         raise ConfigError(f"--over {name}: {FIXED[name]}")
     if name not in types:
@@ -98,8 +97,7 @@ def draw_settings(
 ) -> list[GridPoint]:
     """Every combination, or ``sample`` of them drawn by the seed, no two alike; all else is as given."""
     names = [axis.name for axis in axes]
-    if not axes:
-        raise ConfigError("a sweep needs something to go over: --over width=32,64,128 say")
+    rule(axes, "a sweep needs something to go over: --over width=32,64,128 say", ConfigError)
     if again := [name for number, name in enumerate(names) if name in names[:number]]:
         raise ConfigError(f"--over {again[0]} is given twice; name all its values in one, with commas between")
     if sample is not None and sample < 1:

@@ -95,6 +95,8 @@ def test_a_comparison_says_what_changed_what_was_predicted_and_how_the_changed_a
     found = compare(made(CHLORIDE, 3.0, {0: -2.0}), made(ETHER, 1.0, {7: 1.0, 8: 0.0}))
     assert found.transformation == "*Cl>>*OC"
     assert (found.predicted, found.true_change, found.contributions) == ((2.5, 0.5), -2.0, (-2.0, 1.0))
+    of_class = replace(found, first=replace(found.first, explained="1"))
+    assert "predicted: probability of class 1 2.5 to 0.5" in str(of_class)
     assert found.ranks == (1.0, 0.5)  # by size whatever the sign; one of two methoxy atoms first, the other last
     assert "predicted: 2.5 to 0.5 (-2)" in str(found)
     assert "they exceed 100% and 50% of the other atoms" in str(found)

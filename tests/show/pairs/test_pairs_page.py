@@ -33,6 +33,25 @@ def test_the_folder_holds_all_pairs_and_the_page_those_with_the_largest_change(t
     assert "+5.00" in text
 
 
+def test_of_pairs_that_change_nothing_in_truth_the_largest_predicted_change_comes_first_and_no_change_has_no_sign(
+    tmp_path: Path,
+) -> None:
+    found = [replace(one, true_change=0.0) for one in several()]
+    largest = max(found, key=lambda one: abs(one.predicted_change))
+    text = written(tmp_path, found, shown=1)
+    assert largest.first.name in text.split("<figcaption>")[1]
+    assert largest.second.name in text.split("<figcaption>")[2]
+    assert "<td>0.00</td>" in text
+    assert not re.search(r"[-+]0\.00<", text)
+
+
+def test_the_page_says_what_is_predicted_of_a_class(tmp_path: Path) -> None:
+    found = several()
+    about = {**summary_of(found), "class": "1"}
+    page = write_pairs(found, tmp_path, about, title="Pairs", shown=1, suffix=".csv")
+    assert "Predicted: the probability of class 1." in page.read_text()
+
+
 def test_the_page_escapes_what_comes_from_data_and_loads_nothing(tmp_path: Path) -> None:
     evil = "<img src=x onerror=alert(1)>"
     one = several()[0]

@@ -1,6 +1,7 @@
 """The report as its reader meets it, in a real browser from a file without a network."""
 
 import json
+import math
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
 from dataclasses import replace
@@ -49,6 +50,11 @@ def test_the_summary_and_the_cards_say_what_the_structures_hold(show: Show) -> N
     page = show(given)
     right = sum(s.predicted == s.graph.target for s in given)
     assert page.inner_text("#figures dd >> nth=0") == f"{100 * right / len(given):.1f}%"
+    recall = {
+        name: np.mean([s.predicted == name for s in given if s.graph.target == name]) for name in ("harmless", "toxic")
+    }
+    told = ", ".join(f"{name} {math.floor(100 * value + 0.5)}%" for name, value in recall.items())
+    assert page.inner_text("#recall") == f"Recall: {told}."
     assert "of the evidence alone" in page.inner_text("#sentences")
     assert "of the evidence is kept by the structure alone" in page.inner_text("#figures")
     assert "nothing stands out" in page.inner_text("#figures")

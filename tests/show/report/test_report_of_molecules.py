@@ -117,6 +117,21 @@ def test_rdkits_lines_wedges_and_letters_are_drawn_and_numbers_of_atoms_on_deman
     assert ">5</text>" in saved
 
 
+def test_the_number_of_an_atom_stands_clear_of_its_letters(show: Show) -> None:
+    page = show(structures(from_smiles(["Cc1ccc(C(=O)O)cc1C(=O)O", "OCC(N)O"], None, ["acid", "amine"])))
+    apart = """() => Data.facts.flatMap(({ index }) => {
+      const scene = Scene.of(Data.graph(index));
+      return scene.letters.map((letter) => {
+        const number = Picture.number(scene, letter.n);
+        const wide = 0.25 * number.size * number.text.length + 0.3 * letter.size;
+        const high = 0.35 * number.size + 0.35 * letter.size;
+        return Math.abs(number.x - letter.x) > wide || Math.abs(number.y - letter.y) > high;
+      });
+    })"""
+    assert all(page.evaluate(apart))
+    assert len(page.evaluate(apart)) > 10
+
+
 def test_molecules_are_sorted_by_predicted_true_and_error(show: Show) -> None:
     page = show(values(["C", "CC", "CCC"], [1, 3, 2], [5, 3, 4]))
     for by, order in (("predicted", "CC CCC C"), ("true", "C CCC CC"), ("error", "C CCC CC")):
@@ -134,6 +149,9 @@ def test_parts_are_marked_and_the_headline_is_of_the_test_part(show: Show) -> No
     assert page.locator(".card .part").all_inner_texts() == ["trained on", "validation", "test", "test"]
     page.select_option("#by-part", "test")
     assert names(page) == ["CCC", "CCCC"]
+    page = show(given, parts=dict.fromkeys(names(show(given)), "test"), about={"model": "run"})
+    wanted = "All 5 molecules are of the test part, which the model was not trained on."
+    assert page.inner_text("#scored") == wanted
     page = show(given, parts={"C": "train"}, about={"model": "run"})
     assert (
         page.inner_text("#scored") == "The model was trained on 1 of these 5 molecules: its scores on them flatter it."

@@ -23,10 +23,10 @@ from egocnn.study.crossval import CrossValidation, Protocol, cross_validate, sco
 from egocnn.study.crossval.folds import Combine, FoldTask, Split, fold_numbers, make_tasks
 from egocnn.train.metrics import test_scores as scores_of
 from egocnn.train.recipe import Replica, learn
-from tests.support.commands import SHORT, Run, check_refused, printed
+from tests.support.commands import SHORT, Run, check_refused, printed, told
 from tests.support.samples import as_list, sure
 from tests.support.strategies import random_trees
-from tests.support.tiny import ALCOHOLS, SIZES, alcohols, oxygens, plain_model, plain_train
+from tests.support.tiny import ALCOHOLS, FLAGS, SIZES, alcohols, oxygens, plain_model, plain_train
 
 MODEL = plain_model(**SIZES, dropout=0.0)
 TRAIN = plain_train(epochs=3, learning_rate=1e-2, device="cpu")
@@ -169,8 +169,8 @@ def test_training_that_diverges_says_in_which_fold(combine: Combine) -> None:
 
 def test_the_command_prints_a_table_and_writes_the_record(tmp_path: Path, run: Run) -> None:
     out = tmp_path / "new" / "record.json"
-    words = ("crossval", ALCOHOLS, "--folds", 3, "--restarts", 2, "-o", out, "--device", "cpu", *SHORT)
-    lines = printed(run, *words).splitlines()
+    words = ("crossval", ALCOHOLS, "--folds", 3, "--restarts", 2, "-o", out, "--device", "cpu", *FLAGS, "--epochs", 2)
+    lines = told(run, *words).splitlines()
     record = json.loads(out.read_text(encoding="utf-8"))
     assert len(lines) == 1 + 3 + 2
     for line, fold in zip(lines[1:4], record["folds"], strict=True):
@@ -179,12 +179,12 @@ def test_the_command_prints_a_table_and_writes_the_record(tmp_path: Path, run: R
     assert record["restarts"] == 2
 
 
-@pytest.mark.parametrize(("stack", "told"), [("--stack", "epoch 2/2: 3 of 3 in training"), ("--no-stack", "fold 3/3")])
-def test_the_command_prints_one_object_for_machines_and_tells_how_it_goes(run: Run, stack: str, told: str) -> None:
+@pytest.mark.parametrize(("stack", "shown"), [("--stack", "epoch 2/2: 3 of 3 in training"), ("--no-stack", "fold 3/3")])
+def test_the_command_prints_one_object_for_machines_and_tells_how_it_goes(run: Run, stack: str, shown: str) -> None:
     short = [word for word in SHORT if word != "--quiet"]
     code, out, err = run("crossval", ALCOHOLS, "--folds", 3, "--json", "--device", "cpu", "--seed", 5, stack, *short)
     assert code == 0
-    assert told in err
+    assert shown in err
     result = json.loads(out)
     assert set(CrossValidation.__dataclass_fields__) == set(result)
     assert (result["model"], result["data"], result["protocol"]) == ("ego-cnn", ALCOHOLS, "plain")

@@ -17,10 +17,10 @@ from egocnn.errors import ConfigError, DataError
 from egocnn.study.crossval import Protocol, choose_protocol, compare, cross_validate, read_record
 from egocnn.study.crossval.folds import make_tasks, published_splits, read_splits
 from lab.rivals.rival import Rival
-from tests.support.commands import SHORT, Run, check_refused, printed
+from tests.support.commands import SHORT, Run, check_refused, told
 from tests.support.samples import sure
 from tests.support.strategies import random_trees
-from tests.support.tiny import ALCOHOLS, SIZES, oxygens, plain_model, plain_train
+from tests.support.tiny import ALCOHOLS, FLAGS, SIZES, oxygens, plain_model, plain_train
 
 MODEL = plain_model(**SIZES, dropout=0.0)
 TRAIN = plain_train(epochs=2, learning_rate=1e-2, device="cpu")
@@ -215,16 +215,16 @@ def test_the_splits_of_errica_et_al_test_every_graph_once_in_equal_shares(data_f
 
 def test_two_models_on_the_same_folds_are_compared(tmp_path: Path, run: Run) -> None:
     counts, ours = tmp_path / "counts.json", tmp_path / "ours.json"
-    words = ("crossval", ALCOHOLS, "--folds", 3, "--quiet")
-    printed(run, *words, "--model", "label-counts", "-o", counts)
-    text = printed(run, *words, "-o", ours, "--against", counts, *SHORT)
+    words = ("crossval", ALCOHOLS, "--folds", 3)
+    told(run, *words, "--model", "label-counts", "-o", counts)
+    text = told(run, *words, "-o", ours, "--against", counts, *FLAGS, "--epochs", 2)
     one, other = read_record(ours), read_record(counts)
     assert one is not None
     assert other is not None
     found = compare(one, other)
     assert f"ego-cnn minus label counts: {found.difference:+.4f}" in text.splitlines()[-1]
     assert found.difference == pytest.approx(one.mean - other.mean)
-    text = printed(run, *words, "-o", ours, "--against", counts, "--json", *SHORT)
+    text = told(run, *words, "-o", ours, "--against", counts, "--json", *SHORT)
     assert json.loads(text)["comparison"]["p"] == found.p
     check_refused(run, "not tested on the same folds", *words, "--seed", 4, "--against", counts, *SHORT)
     check_refused(run, "absent.json: no such file", *words, "--against", tmp_path / "absent.json", *SHORT)

@@ -317,7 +317,7 @@ def test_the_advice_names_how_the_data_are_read_and_runs_when_pasted(
 ) -> None:
     table = tmp_path / "some molecules.csv"
     table.write_text(f"smiles,{target}\n" + "".join(f"{'C' * n}O,{n % 2}\n" for n in range(1, 25)))
-    options = [f"--target={target}", *more, *SHORT]
+    options = [f"--target={target}", *more, *FLAGS, "--epochs", 2]
     code, out, err = run("sweep", table, "--over", "width=4,8", "--folds", 2, *options, "-o", tmp_path / "it")
     assert code == 0, err
     (advice,) = [line for line in out.splitlines() if line.startswith("Train with it: egocnn ")]

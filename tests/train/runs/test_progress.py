@@ -70,8 +70,13 @@ def test_elsewhere_there_is_a_plain_line_per_epoch(tmp_path: Path, capsys: pytes
 
 
 def test_quiet_is_quiet(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([*TRAINING, "--epochs", "1", "--quiet", "-o", str(tmp_path / "run")]) == 0
-    assert capsys.readouterr().err == ""
+    words = [*TRAINING, "--epochs", "1", "--quiet", "-o", str(tmp_path / "run")]
+    assert main(words) == 0
+    told = capsys.readouterr()
+    assert told.out + told.err == ""
+    assert main([*words, "--overwrite", "--json"]) == 0
+    told = capsys.readouterr()
+    assert (json.loads(told.out)["epochs"], told.err) == (1, "")
     with training_report(TrainConfig(), visible=False) as report:
         assert report is None
 

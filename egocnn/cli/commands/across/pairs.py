@@ -32,6 +32,7 @@ def pairs(options: Options) -> None:
     from egocnn.show.report.folder import check_folder
     from egocnn.show.tables import check_format
     from egocnn.train.progress import counting_report
+    from egocnn.train.run import read_parts
 
     check_folder(options.out, MARK)
     check_format(Path(f"pairs.{options.format}"))
@@ -46,7 +47,9 @@ def pairs(options: Options) -> None:
     found = find_structures(options, model, graphs[used], run_folder=options.run_folder, fidelity=False)
     structures = dict(zip(used.tolist(), found, strict=True))
     compared = [compare(structures[pair.first], structures[pair.second], pair) for pair in matched]
-    summary = {**summary_of(compared), "class": options.explained}
+    parts = read_parts(options.run_folder, model.about, options.data)
+    trained = sum(parts.get(one.name, "test") != "test" for one in structures.values())
+    summary = {**summary_of(compared), "class": options.explained, "molecules": len(used), "trained": trained}
     title = f"Matched pairs in {Path(options.data).name}"
     page = write_pairs(compared, options.out, summary, title=title, shown=options.show, suffix=f".{options.format}")
     print_result(options, {**summary, "page": str(page)}, [*sentences(summary), f"open {page}"])

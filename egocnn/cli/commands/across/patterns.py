@@ -37,7 +37,7 @@ def patterns(options: Options) -> None:
     count, run = len(graphs), options.run_folder
     structures = list(find_structures(options, model, graphs, run_folder=run, fidelity=False))
     found = find_patterns(structures, min_support=options.min_support, most=options.most)
-    target = (options.explain_target or model.targets[0]) if model.targets else None
+    target = model.target_name(options.explain_target) if model.targets else None
     title = f"Patterns in {Path(options.data).name}{f', {target}' if target else ''}"
     page = write_patterns(found, options.out, title=title)
     plain = {"graphs": count, "target": target, "page": str(page), "patterns": [one.to_plain() for one in found]}

@@ -44,6 +44,7 @@ def info(options: Options) -> None:
     facts |= {"columns": columns} if columns else {}
     if found := [name for name, column in columns.items() if could_be_target(column)]:
         how = f"name one with --target ({listed(found, 3)}), or all of them with --target all"
+        how = how if found[1:] else f"{listed(found)} is the target unless --target names another"
         facts["problems"] = [
             f"to train, {how}" if text.startswith("no target:") else text for text in facts["problems"]
         ]

@@ -117,6 +117,8 @@ const Chart = (() => {
   // what the scores are of: a model is judged by what it was not trained on
   function scored() {
     const all = `${Data.count(summary.graphs)} ${say("graphs")}`;
+    if (summary.tested === summary.graphs)
+      return `All ${all} are of the test part, which the model was not trained on.`;
     if (summary.tested)
       return (
         `Scores and calibration are of the ${Data.count(summary.tested)} ${say("graphs")} of the test part, which the ` +
@@ -128,11 +130,22 @@ const Chart = (() => {
     return say("No graph is marked as trained on: the data are not those that the model's run names.");
   }
 
+  // of each class the share of its graphs that are predicted right; nothing where the page lists only some graphs
+  function recall() {
+    const counted = Data.facts.filter((fact) => !summary.tested || fact.part === "test");
+    const told = summary.class_names.flatMap((name) => {
+      const own = counted.filter((fact) => fact.truth === name);
+      return own.length ? `${Data.named(name)} ${share(own.filter((fact) => fact.right).length / own.length)}` : [];
+    });
+    return told.length && told.length <= 10 && Data.facts.length === summary.graphs ? `Recall: ${told.join(", ")}.` : "";
+  }
+
   function fill() {
     byId("title").textContent = summary.title;
     const counted = `${Data.count(summary.graphs)} ${say(summary.graphs === 1 ? "graph" : "graphs")}`;
     const origin = [summary.model && `Model ${summary.model}`, summary.data && `Data ${summary.data}`, counted];
     if (summary.target) origin.unshift(`Target ${summary.target}`);
+    byId("recall").textContent = recall();
     byId("scored").textContent = scored();
     byId("origin").textContent = origin.filter(Boolean).join(" · ");
     byId("footer").textContent =

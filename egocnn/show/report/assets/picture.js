@@ -136,11 +136,18 @@ const Picture = (() => {
     return [...back, ...outline, ...inside, ...inner, ...plain, ...middle, ...front];
   }
 
-  // the number of a node, beside it: where its edges leave most room
+  // the number of a node, beside it: where its edges leave most room, and clear of its letters, HO say
   function number(scene, n) {
     if (!scene.away) scene.away = awayFrom(scene);
-    const far = 0.36 * scene.unit;
-    return { kind: "text", x: scene.x[n] + far * scene.away[n][0], y: scene.y[n] + far * scene.away[n][1], text: String(n), size: 9 };
+    const [text, size, own] = [String(n), 9, scene.letters.filter((letter) => letter.n === n)];
+    const [width, height] = [0.3 * size * text.length, 0.4 * size];
+    const at = (far) => scene.away[n].map((step, i) => [scene.x[n], scene.y[n]][i] + far * scene.unit * step);
+    const hides = ([x, y]) =>
+      own.some((one) => Math.abs(one.x - x) < width + 0.36 * one.size && Math.abs(one.y - y) < height + 0.4 * one.size);
+    let far = 0.36;
+    while (far < 1 && hides(at(far))) far += 0.04;
+    const [x, y] = at(far);
+    return { kind: "text", x, y, text, size };
   }
 
   function awayFrom(scene) {
