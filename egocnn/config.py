@@ -35,7 +35,7 @@ Auto = Literal["auto"]
 ALL = "all"  # the target that stands for all columns of a table that could be one
 IF_THERE = "…"  # the last of the names of several targets where those that a source does not have do not count
 
-LARGEST_RATE = 1e30  # Of a learning rate: beyond, a step does not fit into the 32 bits of the weights.
+LARGEST = 1e30  # Of a learning rate and the like: what it is multiplied by must fit into 32 bits, too.
 
 KINDS: dict[str, tuple[Any, str]] = {
     "int": (Integral, "a whole number"),
@@ -51,15 +51,17 @@ RANGES: tuple[tuple[str, Callable[[Any], bool], str], ...] = (
     (f"{COUNTS} workers waiting connections", lambda value: value >= 1, "at least 1"),
     ("runs restarts networks", lambda value: value <= 1000, "at most 1000"),
     ("folds", lambda value: value >= 2, "at least 2"),
-    (POSITIVE, lambda value: 0 < value < float("inf"), "above 0"),
+    (POSITIVE, lambda value: 0 < value <= 1e9, "above 0 and at most 1e9"),
     ("port", lambda value: 0 <= value < 1 << 16, "0 to 65535"),
     ("limit", lambda value: value is None or value >= 1, "at least 1"),
     ("pool_limit seed weight_decay gamma against", lambda value: value >= 0, "at least 0"),
-    ("seed", lambda value: value < 2**63, "below 2^63"),
+    ("pool_limit weight_decay gamma against", lambda value: value <= LARGEST, f"at most {LARGEST:g}"),
+    ("slots k sort_nodes", lambda value: value <= 10**6, "at most 1000000"),
+    (f"{COUNTS} seed", lambda value: value < 2**63, "below 2^63"),
     ("dropout pool_dropout test", lambda value: 0 <= value < 1, "at least 0 and below 1"),
     ("validation", lambda value: 0 < value < 1, "between 0 and 1"),
     ("parts missing evidence largest threshold attention_threshold", lambda value: 0 <= value <= 1, "between 0 and 1"),
-    ("learning_rate", lambda value: 0 < value <= LARGEST_RATE, f"above 0 and at most {LARGEST_RATE:g}"),
+    ("learning_rate", lambda value: 0 < value <= LARGEST, f"above 0 and at most {LARGEST:g}"),
     ("tie", lambda value: isinstance(value, bool) or value == "auto", "true, false or auto"),
 )
 """Fields, what their values must obey (NaN obeys none of it), and how to say so."""

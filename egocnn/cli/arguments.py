@@ -84,13 +84,13 @@ def add_run_and_data(command: Parser) -> None:
 
 def add_run_folder(command: Parser) -> None:
     """RUN, the folder of a trained model."""
-    command.add_argument("run_folder", metavar="RUN", type=Path, help="a run folder that train wrote")
+    command.add_argument("run_folder", metavar="RUN", type=path_of, help="a run folder that train wrote")
 
 
 def add_out(command: Parser, name: str, meaning: str, *, required: bool = True, default: str | None = None) -> None:
     """``-o``, the file or folder to write."""
     place = {"required": required} if default is None else {"default": Path(default)}
-    command.add_option("output", "-o", "--out", type=Path, metavar=name, help=meaning, **place)
+    command.add_option("output", "-o", "--out", type=path_of, metavar=name, help=meaning, **place)
 
 
 def add_shard_options(command: Parser) -> None:
@@ -134,10 +134,10 @@ def add_explanation_options(
 def add_settings_files(command: Parser, *sections: str) -> None:
     """``--config``, and ``--like`` for a command that trains; ``sections``: those of the file that it reads."""
     from_file = "settings from a file; what is typed goes before them"
-    command.add_option("settings", "--config", type=Path, metavar="FILE.toml", help=from_file)
+    command.add_option("settings", "--config", type=path_of, metavar="FILE.toml", help=from_file)
     if "train" in sections:
         from_run = "settings of a run; what is typed or in --config goes before them"
-        command.add_option("settings", "--like", type=Path, metavar="RUN", help=from_run)
+        command.add_option("settings", "--like", type=path_of, metavar="RUN", help=from_run)
     command.set_defaults(sections=sections)
 
 
@@ -149,7 +149,7 @@ def add_study_options(command: Parser, *, trainings: str, jobs: str, stack: str,
     command.add_option("folds", "--folds", **COUNT, help="parts to test on in turn [10]")
     command.add_option("folds", "--restarts", rare=True, **COUNT, help=f"{trainings} [1; paper: 5]")
     given = "fair: the splits [splits/DATA.json in EGOCNN_DATA]"
-    command.add_option("folds", "--splits", rare=True, type=Path, metavar="FILE.json", help=given)
+    command.add_option("folds", "--splits", rare=True, type=path_of, metavar="FILE.json", help=given)
     scored = "the score to report and compare [accuracy; r2 of values]"
     command.add_option("folds", "--metric", rare=True, choices=SCORES, help=scored)
     add_data_options(command, everyday=("smiles", "target"))
@@ -166,6 +166,13 @@ def chosen_protocol(options: argparse.Namespace) -> "Protocol":
     names = ("data", "folds", "restarts", "runs", "combine", "splits")
     found = choose_protocol(options.protocol, **{name: vars(options)[name] for name in names if name in options})
     return replace(found, metric=options.metric)
+
+
+def path_of(text: str) -> Path:
+    """The path; an empty one, of an unset variable of the shell say, would be the folder that one stands in."""
+    if not text:
+        raise argparse.ArgumentTypeError("a path is needed, got ''")
+    return Path(text)
 
 
 def share_of(text: str) -> tuple[int, int]:
