@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import asdict, replace
 from functools import partial
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -98,7 +99,7 @@ def add_shard_options(command: Parser) -> None:
     share, jobs = "of a folder of shards, the i-th of n shares (array jobs)", "processes for shards [the cores]"
     command.add_option("run", "--ray", rare=True, metavar="ADDRESS", help="a Ray cluster to take shards to, or: local")
     command.add_option("run", "--shard", rare=True, type=share_of, default=(1, 1), metavar="I/N", help=share)
-    command.add_option("run", "--jobs", rare=True, **COUNT, help=jobs)
+    command.add_option("run", "--jobs", rare=True, **JOBS, help=jobs)
 
 
 def add_chosen_rows(command: Parser) -> None:
@@ -154,7 +155,7 @@ def add_study_options(command: Parser, *, trainings: str, jobs: str, stack: str,
     command.add_option("folds", "--metric", rare=True, choices=SCORES, help=scored)
     add_data_options(command, everyday=("smiles", "target"))
     add_training_options(command)
-    command.add_option("run", "--jobs", rare=rare_jobs, **COUNT, help=jobs)
+    command.add_option("run", "--jobs", rare=rare_jobs, **JOBS, help=jobs)
     command.add_option("run", "--stack", rare=True, action=argparse.BooleanOptionalAction, help=stack)
     command.add_option("run", "--ray", rare=True, metavar="ADDRESS", help=ray)
 
@@ -183,12 +184,13 @@ def share_of(text: str) -> tuple[int, int]:
     return int(numbers[1]), int(numbers[2])
 
 
-def whole_number(text: str, least: int = 0, rule: str = "a whole number, 0 or more") -> int:
-    """A whole number in decimal digits, at least ``least``."""
-    if not text.isdecimal() or int(text) < least:
+def whole_number(text: str, least: int = 0, most: float = inf, rule: str = "a whole number, 0 or more") -> int:
+    """A whole number in decimal digits, from ``least`` to ``most``."""
+    if not text.isdecimal() or not least <= int(text) <= most:
         raise argparse.ArgumentTypeError(f"{rule}, got {text!r}")
     return int(text)
 
 
 COUNT: dict[str, Any] = {"type": partial(whole_number, least=1, rule="a whole number, 1 or more"), "metavar": "N"}
+JOBS = COUNT | {"type": partial(whole_number, least=1, most=1000, rule="a whole number from 1 to 1000")}
 GRAPHS = COUNT | {"type": partial(whole_number, least=1, rule="a number of graphs must be 1 or more")}
