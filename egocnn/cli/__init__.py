@@ -19,7 +19,7 @@ from egocnn.train.engines.distributed import only_for_train
 
 def main(words: Sequence[str] | None = None) -> int:
     """Run one command; the exit code: 0 done, 2 refused with one line on stderr, 130 stopped by Ctrl-C."""
-    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115  None where it is closed (2>&-), as for a daemon
+    sys.stderr = sys.stderr or io.StringIO()  # None where it is closed (2>&-), as for a daemon
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # names may be in any script, terminals may not
     options = argparse.Namespace(debug=False)

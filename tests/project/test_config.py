@@ -2,6 +2,7 @@ import json
 from dataclasses import FrozenInstanceError, asdict, fields
 from typing import Any
 
+import numpy as np
 import pytest
 
 from egocnn.config import ExplainConfig, ModelConfig, ReadConfig, TrainConfig, field_help
@@ -45,6 +46,7 @@ INFINITE = float("inf")
         (TrainConfig, {"schedule": "linear"}, "schedule must be one of cosine, constant"),
         (TrainConfig, {"device": "tpu"}, "device must be one of auto, cpu, cuda"),
         (ReadConfig, {"task": "ranking"}, "task must be one of auto, classification, regression"),
+        (ReadConfig, {"task": np.array(["auto", "auto"])}, "task must be one of auto"),
         (ReadConfig, {"smiles": 3}, "smiles must be a name, got 3"),
     ],
 )

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from egocnn.config import check_value
 from egocnn.data.graphs import Graphs
 from egocnn.data.sources.pyg import from_pyg
 from egocnn.encode.ranking import Ranking, rank_neighbours
@@ -42,8 +43,7 @@ class _RankNeighbours:
                 [ 1, -1]])"""
 
     def __init__(self, k: int = 16) -> None:
-        if k < 1:
-            raise ConfigError(f"k must be at least 1, got {k}")
+        check_value("k", k)
         self.k = k
         self.ranking: Ranking | None = None
         self.names: dict[str, tuple[str, ...]] = {}
