@@ -1,7 +1,6 @@
 """Ego-convolution: node embeddings (N, D) -> node embeddings (N, D'), one hop wider."""
 
 import math
-from numbers import Integral
 
 import torch
 import torch.nn.functional as F
@@ -42,7 +41,7 @@ class EgoConv(nn.Module):
         super().__init__()
         check_value("width", in_width)
         check_value("width", out_width)
-        if not isinstance(k, Integral) or k < 0:
+        if not hasattr(k, "__index__") or k < 0:
             raise ConfigError(f"k must be at least 0, got {k}")
         self.k = k
         self.weight = nn.Parameter(torch.empty(k + 1, in_width, out_width))
