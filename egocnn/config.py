@@ -35,7 +35,7 @@ Auto = Literal["auto"]
 ALL = "all"  # the target that stands for all columns of a table that could be one
 IF_THERE = "…"  # the last of the names of several targets where those that a source does not have do not count
 
-LARGEST_RATE = 1e30  # Of a learning rate: beyond, a step does not fit into the 32 bits of the weights.
+LARGEST = 1e30  # Of a learning rate and the like: what it is multiplied by must fit into 32 bits, too.
 
 KINDS: dict[str, tuple[Any, str]] = {
     "int": (Integral, "a whole number"),
@@ -51,15 +51,17 @@ RANGES: tuple[tuple[str, Callable[[Any], bool], str], ...] = (
     (f"{COUNTS} workers waiting connections", lambda value: value >= 1, "at least 1"),
     ("runs restarts networks", lambda value: value <= 1000, "at most 1000"),
     ("folds", lambda value: value >= 2, "at least 2"),
-    (POSITIVE, lambda value: 0 < value < float("inf"), "above 0"),
+    (POSITIVE, lambda value: 0 < value <= 1e9, "above 0 and at most 1e9"),
     ("port", lambda value: 0 <= value < 1 << 16, "0 to 65535"),
-    ("limit", lambda value: value is None or value >= 1, "at least 1"),
-    ("pool_limit seed weight_decay gamma against", lambda value: value >= 0, "at least 0"),
-    ("seed", lambda value: value < 2**63, "below 2^63"),
+    ("limit jobs sample", lambda value: value is None or value >= 1, "at least 1"),
+    ("pool_limit seed weight_decay gamma against figures", lambda value: value >= 0, "at least 0"),
+    ("pool_limit weight_decay gamma against", lambda value: value <= LARGEST, f"at most {LARGEST:g}"),
+    ("slots k sort_nodes", lambda value: value <= 10**6, "at most 1000000"),
+    (f"{COUNTS} seed", lambda value: value < 2**63, "below 2^63"),
     ("dropout pool_dropout test", lambda value: 0 <= value < 1, "at least 0 and below 1"),
     ("validation", lambda value: 0 < value < 1, "between 0 and 1"),
     ("parts missing evidence largest threshold attention_threshold", lambda value: 0 <= value <= 1, "between 0 and 1"),
-    ("learning_rate", lambda value: 0 < value <= LARGEST_RATE, f"above 0 and at most {LARGEST_RATE:g}"),
+    ("learning_rate", lambda value: 0 < value <= LARGEST, f"above 0 and at most {LARGEST:g}"),
     ("tie", lambda value: isinstance(value, bool) or value == "auto", "true, false or auto"),
 )
 """Fields, what their values must obey (NaN obeys none of it), and how to say so."""
@@ -215,19 +217,22 @@ def field_help(config: type[Any]) -> dict[str, str]:
 def check_fields(config: Any) -> None:
     """A field holds a value of its type, one of those that its type lists, and in its range."""
     for field in fields(config):
-        value = getattr(config, field.name)
-        kind_name = field.type if isinstance(field.type, str) else inspect.formatannotation(field.type)
-        declared = globals().get(kind_name, field.type)
-        choices = get_args(declared) if get_origin(declared) is Literal else ()
-        if choices and value not in choices:
-            raise ConfigError(f"{field.name} must be one of {', '.join(choices)}, got {value!r}")
-        kind, words = KINDS.get(kind_name, (object, ""))
-        if not isinstance(value, kind) or (isinstance(value, bool) and kind not in (bool, object)):
-            raise ConfigError(f"{field.name} must be {words}, got {value!r}")
-        for names, holds, words in RANGES:
-            if field.name in names.split() and not holds(value):
-                shown = repr(value) if isinstance(value, str) else value
-                raise ConfigError(f"{field.name} must be {words}, got {shown}")
+        check_value(field.name, getattr(config, field.name), field.type)
+
+
+def check_value(name: str, value: Any, annotation: Any = "int") -> None:
+    """The same of one value, of a setting or an argument that is called as a field of this type is."""
+    kind_name = annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
+    declared = globals().get(kind_name, annotation)
+    choices = get_args(declared) if get_origin(declared) is Literal else ()
+    if choices and not (isinstance(value, str) and value in choices):
+        raise ConfigError(f"{name} must be one of {', '.join(choices)}, got {value!r}")
+    kind, words = KINDS.get(kind_name, (object, ""))
+    if not isinstance(value, kind) or (isinstance(value, bool) and kind not in (bool, object)):
+        raise ConfigError(f"{name} must be {words}, got {value!r}")
+    for names, holds, words in RANGES:
+        if name in names.split() and not holds(value):
+            raise ConfigError(f"{name} must be {words}, got {repr(value) if isinstance(value, str) else value}")
 
 
 def split_names(text: str | None) -> list[str]:

@@ -286,7 +286,8 @@ def read_config(folder: Path) -> dict[str, Any]:
     wanted = f"this egocnn reads format {FORMAT}: train it again"
     rule(found == FORMAT, f"{folder}/config.json: format {short(found)}; {wanted}", RunError)
     try:
-        is_whole = DIGESTS not in plain or sealed(plain, plain[DIGESTS][MODEL]) == plain
+        whole = sealed(plain, plain[DIGESTS][MODEL] if DIGESTS in plain else "")  # names must be text in any case
+        is_whole = whole == plain or DIGESTS not in plain
     except (LookupError, TypeError, ValueError, RecursionError):  # half a surrogate pair cannot be encoded
         is_whole = False
     rule(is_whole, f"{folder}/config.json: damaged, its checksum differs", RunError)

@@ -12,13 +12,14 @@ from egocnn.cli.arguments import build_parser
 from egocnn.cli.commands import find_command
 from egocnn.cli.options import from_options, loaded_settings, spell_out
 from egocnn.cli.output import check_out, print_remark
-from egocnn.config import ALL, ModelConfig, ReadConfig
+from egocnn.config import ALL, ModelConfig, ReadConfig, TrainConfig
 from egocnn.errors import EgoCNNError
 from egocnn.train.engines.distributed import only_for_train
 
 
 def main(words: Sequence[str] | None = None) -> int:
     """Run one command; the exit code: 0 done, 2 refused with one line on stderr, 130 stopped by Ctrl-C."""
+    sys.stderr = sys.stderr or io.StringIO()  # None where it is closed (2>&-), as for a daemon
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # names may be in any script, terminals may not
     options = argparse.Namespace(debug=False)
@@ -32,6 +33,7 @@ def main(words: Sequence[str] | None = None) -> int:
             os.environ["EGOCNN_OFFLINE"] = "1"  # for worker processes, too
         if options.command != "train":
             only_for_train(options.command)
+        TrainConfig(seed=options.seed)  # the others have no record that checks it
         check_out(options)
         find_command(options.command)[1](with_settings(options, words))
         print(end="", flush=True)

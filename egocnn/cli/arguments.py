@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import asdict, replace
 from functools import partial
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -84,13 +85,13 @@ def add_run_and_data(command: Parser) -> None:
 
 def add_run_folder(command: Parser) -> None:
     """RUN, the folder of a trained model."""
-    command.add_argument("run_folder", metavar="RUN", type=Path, help="a run folder that train wrote")
+    command.add_argument("run_folder", metavar="RUN", type=path_of, help="a run folder that train wrote")
 
 
 def add_out(command: Parser, name: str, meaning: str, *, required: bool = True, default: str | None = None) -> None:
     """``-o``, the file or folder to write."""
     place = {"required": required} if default is None else {"default": Path(default)}
-    command.add_option("output", "-o", "--out", type=Path, metavar=name, help=meaning, **place)
+    command.add_option("output", "-o", "--out", type=path_of, metavar=name, help=meaning, **place)
 
 
 def add_shard_options(command: Parser) -> None:
@@ -98,7 +99,7 @@ def add_shard_options(command: Parser) -> None:
     share, jobs = "of a folder of shards, the i-th of n shares (array jobs)", "processes for shards [the cores]"
     command.add_option("run", "--ray", rare=True, metavar="ADDRESS", help="a Ray cluster to take shards to, or: local")
     command.add_option("run", "--shard", rare=True, type=share_of, default=(1, 1), metavar="I/N", help=share)
-    command.add_option("run", "--jobs", rare=True, **COUNT, help=jobs)
+    command.add_option("run", "--jobs", rare=True, **JOBS, help=jobs)
 
 
 def add_chosen_rows(command: Parser) -> None:
@@ -134,10 +135,10 @@ def add_explanation_options(
 def add_settings_files(command: Parser, *sections: str) -> None:
     """``--config``, and ``--like`` for a command that trains; ``sections``: those of the file that it reads."""
     from_file = "settings from a file; what is typed goes before them"
-    command.add_option("settings", "--config", type=Path, metavar="FILE.toml", help=from_file)
+    command.add_option("settings", "--config", type=path_of, metavar="FILE.toml", help=from_file)
     if "train" in sections:
         from_run = "settings of a run; what is typed or in --config goes before them"
-        command.add_option("settings", "--like", type=Path, metavar="RUN", help=from_run)
+        command.add_option("settings", "--like", type=path_of, metavar="RUN", help=from_run)
     command.set_defaults(sections=sections)
 
 
@@ -149,12 +150,12 @@ def add_study_options(command: Parser, *, trainings: str, jobs: str, stack: str,
     command.add_option("folds", "--folds", **COUNT, help="parts to test on in turn [10]")
     command.add_option("folds", "--restarts", rare=True, **COUNT, help=f"{trainings} [1; paper: 5]")
     given = "fair: the splits [splits/DATA.json in EGOCNN_DATA]"
-    command.add_option("folds", "--splits", rare=True, type=Path, metavar="FILE.json", help=given)
+    command.add_option("folds", "--splits", rare=True, type=path_of, metavar="FILE.json", help=given)
     scored = "the score to report and compare [accuracy; r2 of values]"
     command.add_option("folds", "--metric", rare=True, choices=SCORES, help=scored)
     add_data_options(command, everyday=("smiles", "target"))
     add_training_options(command)
-    command.add_option("run", "--jobs", rare=rare_jobs, **COUNT, help=jobs)
+    command.add_option("run", "--jobs", rare=rare_jobs, **JOBS, help=jobs)
     command.add_option("run", "--stack", rare=True, action=argparse.BooleanOptionalAction, help=stack)
     command.add_option("run", "--ray", rare=True, metavar="ADDRESS", help=ray)
 
@@ -168,6 +169,13 @@ def chosen_protocol(options: argparse.Namespace) -> "Protocol":
     return replace(found, metric=options.metric)
 
 
+def path_of(text: str) -> Path:
+    """The path; an empty one, of an unset variable of the shell say, would be the folder that one stands in."""
+    if not text:
+        raise argparse.ArgumentTypeError("a path is needed, got ''")
+    return Path(text)
+
+
 def share_of(text: str) -> tuple[int, int]:
     """2/8: the second of eight shares."""
     numbers = re.fullmatch(r"(\d{1,9})/(\d{1,9})", text, re.ASCII)
@@ -176,12 +184,13 @@ def share_of(text: str) -> tuple[int, int]:
     return int(numbers[1]), int(numbers[2])
 
 
-def whole_number(text: str, least: int = 0, rule: str = "a whole number, 0 or more") -> int:
-    """A whole number in decimal digits, at least ``least``."""
-    if not text.isdecimal() or int(text) < least:
+def whole_number(text: str, least: int = 0, most: float = inf, rule: str = "a whole number, 0 or more") -> int:
+    """A whole number in decimal digits, from ``least`` to ``most``."""
+    if not text.isdecimal() or not least <= int(text) <= most:
         raise argparse.ArgumentTypeError(f"{rule}, got {text!r}")
     return int(text)
 
 
 COUNT: dict[str, Any] = {"type": partial(whole_number, least=1, rule="a whole number, 1 or more"), "metavar": "N"}
+JOBS = COUNT | {"type": partial(whole_number, least=1, most=1000, rule="a whole number from 1 to 1000")}
 GRAPHS = COUNT | {"type": partial(whole_number, least=1, rule="a number of graphs must be 1 or more")}

@@ -73,6 +73,11 @@ class Parser(argparse.ArgumentParser):
                 self.error(f"{given[-1]} is given twice")
         return super().parse_known_args(args, namespace)
 
+    def _get_values(self, action: argparse.Action, words: list[str]) -> Any:
+        if action.option_strings and "--" in words:  # of --limit=-- argparse makes a list without a value
+            self.error(f"argument {'/'.join(action.option_strings)}: invalid value: '--'")
+        return super()._get_values(action, words)
+
     def options(self) -> list[argparse.Action]:
         """Its arguments with a flag."""
         return [action for action in self._actions if action.option_strings]

@@ -1,6 +1,5 @@
 """Results -> JSON on stdout and remarks on stderr; paths to write to are checked before anything is computed."""
 
-import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from os.path import realpath
@@ -27,8 +26,9 @@ def print_result(options: Options, plain: Any, lines: Iterable[str]) -> None:
 def print_remark(text: str) -> None:
     """On stderr, at once, fit for a terminal: names of files may hold escape codes, too."""
     from egocnn.data.sources.text import one_line
+    from egocnn.train.progress import print_line
 
-    print(one_line(text, 2000) + "\n", end="", file=sys.stderr, flush=True)  # in one piece: torchrun's share a terminal
+    print_line(one_line(text, 2000))
 
 
 def remarks(options: Options) -> Callable[[str], None]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 
 import numpy as np
@@ -102,7 +103,7 @@ def split_off(outline: Graphs, share: float, seed: int) -> tuple[Ints, Ints]:
 
 def split_by_scaffold(collection: Collection, share: float) -> tuple[Ints, Ints]:
     """The same of molecules: those with one scaffold stay together, and the largest such groups are in the first."""
-    rule(0 < share < 1, f"the share to split off must be between 0 and 1, got {share}")
+    rule(isinstance(share, Real) and 0 < share < 1, f"the share to split off must be between 0 and 1, got {share}")
     part = fill_parts(scaffold_groups(collection), 1 - share)
     return np.flatnonzero(part == 0), np.flatnonzero(part == 1)
 
@@ -113,8 +114,8 @@ def split_in_two(
     """Put about ``share`` of the graphs on the second side, both in ascending order. Whole groups are drawn, so no
     group stands on both sides; classes get equal shares as far as the groups allow (the class of a group is that of its
     first graph). Each side gets at least one group."""
-    rule(0 < share < 1, f"the share to split off must be between 0 and 1, got {share}")
-    rule(seed >= 0, f"a seed is a whole number of at least 0, got {seed}")
+    rule(isinstance(share, Real) and 0 < share < 1, f"the share to split off must be between 0 and 1, got {share}")
+    rule(isinstance(seed, Integral) and seed >= 0, f"a seed is a whole number of at least 0, got {seed}")
     groups = np.arange(n_graphs) if groups is None else groups
     _, first, group = np.unique(groups, return_index=True, return_inverse=True)
     of_one = "of one and the same group, copies of one molecule say"

@@ -240,7 +240,7 @@ class Graphs(FlatGraphs):
 
         Returns:
             The larger collection for training, and the other for testing."""
-        rule(by in DRAWN, f"a split is drawn by {' or '.join(DRAWN)}, not by {by!r}")
+        rule(isinstance(by, str) and by in DRAWN, f"a split is drawn by {' or '.join(DRAWN)}, not by {by!r}")
         rest, chosen = split_by_scaffold(self, test) if by == "scaffold" else split_off(self, test, seed)
         return self[rest], self[chosen]
 

@@ -20,12 +20,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from egocnn.config import check_value
 from egocnn.data.arrays import Bools, Ints, bits, equal_rows, mix, ranges, row_portions, starts, sum_rows
 from egocnn.data.graphs import Graphs
 from egocnn.data.read import read
 from egocnn.encode.colours import COUNTED_ROUNDS, Colours, stable_colours, wl_rounds
 from egocnn.encode.colours import MOST_ROUNDS as MOST_ROUNDS
-from egocnn.errors import ConfigError
 
 MOST_TIES = 32  # a graph with more (a thread with hundreds of like answers) keeps the order of ids: bounds the time
 CHOSEN = np.uint64(0xA0761D6478BD642F)  # Any 64-bit number but 0: what it is mixed into becomes another colour.
@@ -90,8 +90,7 @@ class Ranking:
 
     def neighbours(self, graphs: Graphs, k: int, *, order: Order | None = None) -> Ints:
         """(N, k) node ids, -1 where absent; ``order`` saves working :meth:`order` out again."""
-        if k < 1:
-            raise ConfigError(f"k must be at least 1, got {k}")
+        check_value("k", k)
         return _first_neighbours(graphs, self.order(graphs) if order is None else order, k)
 
     def order(self, graphs: Graphs) -> Order:

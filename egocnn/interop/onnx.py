@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from egocnn import __version__
+from egocnn.config import check_value
 from egocnn.data.graphs import Graphs
 from egocnn.data.sources.text import optional
 from egocnn.encode.degrees import PROFILE
@@ -74,6 +75,7 @@ def inputs_of(predictor: Model) -> tuple[Input, ...]:
         >>> from egocnn.interop.onnx import inputs_of
         >>> [each.name for each in inputs_of(model.model_)][:2]
         ['neighbours', 'entry_row']"""
+    predictor = model_of(predictor)
     if predictor.custom_embedding:
         raise ConfigError("this model reads nodes through a module of its author, which has no form in ONNX")
     config = predictor.config
@@ -278,8 +280,9 @@ def export_onnx(predictor: Model, path: str | Path, *, seed: int = 0) -> Exporte
     path = Path(path)
     if path.suffix.lower() != ".onnx" or (path.exists() and not path.is_file()):
         raise ConfigError(f"{path}: name a file that ends in .onnx")
+    check_value("seed", seed)
     onnx, _ = optional("onnx", "export"), optional("onnxscript", "export")
-    network = PlainNetwork(predictor)
+    network = PlainNetwork(predictor := model_of(predictor))
     if sum(each.numel() * each.element_size() for each in network.parameters()) > LARGEST:
         raise ConfigError("this model takes more than 2 GB, which one ONNX file cannot hold")
     written = _convert(predictor, network, seed)

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, RegressorMixin
 
+from egocnn.config import check_value
 from egocnn.data.graphs import Graphs
 from egocnn.data.sources.text import listed, short
 from egocnn.errors import DataError, rule
@@ -194,6 +195,8 @@ def write_report(model: Any, data: Any, folder: str | Path, *, figures: int = 24
         >>> model = model.fit(["CC", "CCC", "CCO", "CCCO"], [False, False, True, True])
         >>> egocnn.write_report(model, ["CCCCO"], "report").name
         'index.html'"""
+    rule(isinstance(model, Estimator), f"a fitted estimator is needed, not {type(model).__name__}")
+    check_value("figures", figures)
     check_folder(place := Path(folder))
     about: dict[str, Any] = {"model": type(model).__name__, "data": str(data) if isinstance(data, (str, Path)) else ""}
     asked = settings.get("target")

@@ -39,6 +39,7 @@ def checked_targets(y: Any, n_graphs: int) -> NDArray[Any]:
         first = first or kind
         rule(kind == first, f"y[{i}] is {kind} ({short(item)}) and y[0] {first}; all must be of one kind")
     array = np.asarray(y)
+    array = array.astype(np.float64) if array.dtype == np.longdouble else array  # JSON has no longer numbers
     return np.array(items) if array.dtype == object and first != "a text" else array
 
 

@@ -6,6 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from egocnn.config import check_value
 from egocnn.errors import ConfigError, rule
 from egocnn.nn.engines import Neighbours, ego_conv
 from egocnn.nn.rows import Activation
@@ -38,7 +39,9 @@ class EgoConv(nn.Module):
 
     def __init__(self, in_width: int, out_width: int, *, k: int, norm: bool = True, activation: bool = True) -> None:
         super().__init__()
-        rule(k >= 0, f"k must be at least 0, got {k}", ConfigError)
+        check_value("width", in_width)
+        check_value("width", out_width)
+        rule(hasattr(k, "__index__") and k >= 0, f"k must be at least 0, got {k}", ConfigError)
         self.k = k
         self.weight = nn.Parameter(torch.empty(k + 1, in_width, out_width))
         self.bias = nn.Parameter(torch.zeros(out_width))
@@ -78,6 +81,11 @@ class EgoConv(nn.Module):
         Returns:
             (N, D') node embeddings."""
         table = neighbours.table if isinstance(neighbours, Neighbours) else neighbours
+        width = self.weight.shape[-2]
+        if not isinstance(table, Tensor) or table.dim() < 2 or table.dtype not in (torch.int64, torch.int32):
+            raise ConfigError("neighbours must be a tensor (N, K) of whole numbers, -1 where absent")
+        if not isinstance(x, Tensor) or x.dim() < 2 or not x.is_floating_point() or x.shape[-1] != width:
+            raise ConfigError(f"x must be a tensor (N, {width}) of floating-point numbers")
         if table.shape[-1] < self.k:
             raise ConfigError(f"the layer reads k={self.k} neighbours, the table has {table.shape[-1]}")
         neighbours = neighbours.first(self.k) if isinstance(neighbours, Neighbours) else table[..., : self.k]

@@ -174,7 +174,7 @@ class EgoCNN(nn.Module):
             Logits (B, C)."""
         rows, layer = PACKED if batch is None else batch.graphs, self.config.depth + 1
         graph = rows.norm(pooled, self.pool_norm)
-        if limit := self.config.pool_limit:
+        if limit := float(self.config.pool_limit):
             graph = graph.clamp(-limit, limit)
         graph = rows.drop(graph, self.pool_dropout, layer + 1)
         logits: Tensor = self.out(rows.activate(self.hidden(graph), self.norm, self.dropout, layer))

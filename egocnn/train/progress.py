@@ -54,10 +54,14 @@ def summary(history: History) -> str:
 def _print_line(history: History, config: TrainConfig) -> None:
     recent = history.epochs[-5:]  # at their pace, early stopping left aside
     left = (config.epochs - len(history.epochs)) * sum(epoch.seconds for epoch in recent) / len(recent)
-    text = f"epoch {len(history.epochs)}/{config.epochs}: {summary(history)}, {left:.0f} s left"
+    print_line(f"epoch {len(history.epochs)}/{config.epochs}: {summary(history)}, {left:.0f} s left")
+
+
+def print_line(text: str) -> None:
+    """On stderr, at once. Where nobody reads it (train … 2>&1 | head) or the disk is full, the work goes on."""
     try:
-        print(text, file=sys.stderr, flush=True)
-    except BrokenPipeError:  # nobody reads any more (train … 2>&1 | head): the training goes on
+        print(text + "\n", end="", file=sys.stderr, flush=True)  # in one piece: torchrun's share a terminal
+    except OSError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
 
 

@@ -223,16 +223,18 @@ def fingerprint(collection: Collection, model: ModelConfig, train: TrainConfig) 
 
 
 def finished_metrics(folder: Path, expected: str) -> dict[str, Any] | None:
-    """The metrics of a run that is complete already, else None."""
-    try:
-        metrics = json.loads(regular(folder / "metrics.json").read_text(encoding="utf-8"))
-    except (FileNotFoundError, NotADirectoryError):
+    """The metrics of a run that is complete already, else None; a model of another run is refused, with or without."""
+    if not any((folder / name).exists() for name in ("config.json", "metrics.json")):
         return None
-    except (ValueError, RecursionError) as error:
-        raise RunError(f"{folder}/metrics.json: {error}; --overwrite starts the run anew") from None
     config = read_config(folder)
     if config.get("fingerprint") != expected:
         raise RunError(f"{folder}: was started with other data or settings; use them, or --overwrite")
+    try:
+        metrics = json.loads(regular(folder / "metrics.json").read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    except (ValueError, RecursionError) as error:
+        raise RunError(f"{folder}/metrics.json: {error}; --overwrite starts the run anew") from None
     if not isinstance(metrics, dict) or not metrics.keys() >= {"interrupted", "parameters", "epochs", "best_epoch"}:
         raise RunError(f"{folder}/metrics.json: does not hold the metrics of a run; --overwrite starts the run anew")
     if metrics["interrupted"]:

@@ -30,6 +30,12 @@ from tests.support.tiny import ALCOHOLS, SMILES_TABLE, contents, names_in, write
         (["train", ALCOHOLS, "-o", "x", "--resume", "--overwrite"], "not allowed with argument"),
         (["info", ALCOHOLS, "--limit", "0"], "a number of graphs must be 1 or more, got '0'"),
         (["info", ALCOHOLS, "--limit", "-3"], "--limit"),
+        (["info", ALCOHOLS, "--limit=--"], "argument --limit: invalid value: '--'"),
+        (["info", ALCOHOLS, "--seed=-1"], "seed must be at least 0, got -1"),
+        (["crossval", ALCOHOLS, "--jobs", "1" + "0" * 20], "argument --jobs: a whole number from 1 to 1000"),
+        (["predict", "x", "shards", "--jobs", "100000"], "argument --jobs: a whole number from 1 to 1000"),
+        (["train", ALCOHOLS, "-o", ""], "argument -o/--out: a path is needed, got ''"),
+        (["export", "", "-o", "x.onnx"], "argument RUN: a path is needed, got ''"),
         (["predict", "x"], "egocnn predict: the following arguments are required: DATA"),
     ],
 )

@@ -162,8 +162,12 @@ def test_select_takes_the_graphs_of_the_part_that_the_data_names_and_no_other() 
         molecules().select("dev")
     with pytest.raises(DataError, match="no split of their own"):
         molecules().replace(part=None).select("train")
-    with pytest.raises(DataError, match="a seed is a whole number of at least 0, got -1"):
-        molecules().split(seed=-1)
+    for seed in (-1, 1.5, None, "0"):
+        with pytest.raises(DataError, match=f"a seed is a whole number of at least 0, got {seed}"):
+            molecules().split(seed=seed)  # type: ignore[arg-type]
+    for test in (None, "a", np.array([0.1, 0.2])):
+        with pytest.raises(DataError, match="the share to split off must be between 0 and 1"):
+            molecules().split(test=test)  # type: ignore[arg-type]
     with pytest.raises(DataError, match="target must be an array of numpy"):
         molecules().replace(target=[1, 2, 3])
 

@@ -116,9 +116,9 @@ def test_the_order_lists_every_node_once_and_ties_share_a_tier(graphs: Graphs) -
             assert (order.tier[one] == order.tier[other]) == (stable[one] == stable[other])
 
 
-@pytest.mark.parametrize("k", [0, -1])
-def test_sizes_below_one_are_refused(k: int) -> None:
-    with pytest.raises(ConfigError, match="k must be at least 1"):
+@pytest.mark.parametrize("k", [0, -1, 1.5, None, "3", 10**30])
+def test_sizes_that_are_no_whole_numbers_of_at_least_one_are_refused(k: Any) -> None:
+    with pytest.raises(ConfigError, match="k must be a"):
         rank_neighbours(one_graph(2, [(0, 1)]), k)
 
 

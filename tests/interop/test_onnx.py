@@ -203,6 +203,13 @@ def test_a_model_that_the_file_cannot_repeat_is_refused_and_what_was_there_stays
     assert (tmp_path / "model.onnx").read_bytes() == b"earlier"
 
 
+def test_what_is_no_model_and_what_is_no_seed_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="a fitted estimator or a predictor is needed, not NoneType"):
+        export_onnx(None, tmp_path / "model.onnx")  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="seed must be a whole number, got 'x'"):
+        export_onnx(None, tmp_path / "model.onnx", seed="x")  # type: ignore[arg-type]
+
+
 def test_a_module_of_the_users_own_is_refused(tmp_path: Path) -> None:
     graphs = fitted_graphs(BARE)
     predictor = untrained(graphs, plain_model(**SMALL), embed=nn.Identity(), embed_width=5)

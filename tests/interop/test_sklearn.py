@@ -168,6 +168,21 @@ def test_whole_numbers_of_more_than_64_bits_are_values() -> None:
     assert 2**69 < predicted[0] < 2**72
 
 
+def test_numbers_longer_than_those_of_json_are_saved_all_the_same(tmp_path: Path) -> None:
+    model = EgoCNNClassifier(**SMALL, pool_limit=10**20).fit(["C", "CO"] * 3, np.array([0, 1] * 3, np.longdouble))
+    model.save(tmp_path)
+    assert egocnn.load(tmp_path).predict(["C"]).dtype == np.float64
+
+
+def test_a_report_is_of_a_fitted_estimator_and_a_number_of_figures(fitted: EgoCNNClassifier, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="a fitted estimator is needed, not NoneType"):
+        egocnn.write_report(None, trees(), tmp_path / "report")
+    for figures in (-1, 2.5, "all"):
+        with pytest.raises(ConfigError, match="figures must be a"):
+            egocnn.write_report(fitted, trees(), tmp_path / "report", figures=figures)  # type: ignore[arg-type]
+    assert names_in(tmp_path) == []
+
+
 def test_classes_that_could_not_be_saved_are_refused() -> None:
     with pytest.raises(DataError, match="class_names must be texts that can be written as UTF-8"):
         EgoCNNClassifier(**SMALL).fit(["CC", "CO"], ["a", "\ud800"])

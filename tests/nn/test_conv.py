@@ -72,6 +72,25 @@ def test_a_layer_reads_its_own_ranks_of_a_wider_table_refuses_a_narrower_one_and
     assert "3, 4, k=2" in repr(EgoConv(3, 4, k=2))
 
 
+@pytest.mark.parametrize("table", [TABLE.double(), TABLE > 0, TABLE.numpy(), TABLE[0], None])
+def test_a_table_that_holds_no_numbers_of_nodes_is_refused(table: Any) -> None:
+    """Floats and truth values were taken for numbers of nodes without a word."""
+    with pytest.raises(ConfigError, match=r"neighbours must be a tensor \(N, K\) of whole numbers"):
+        EgoConv(3, 4, k=1)(inputs().float(), table)
+
+
+@pytest.mark.parametrize("x", [TABLE, inputs()[:, :2], inputs()[0], inputs().numpy(), None])
+def test_what_is_no_embedding_is_refused_with_its_width(x: Any) -> None:
+    with pytest.raises(ConfigError, match=r"x must be a tensor \(N, 4\) of floating-point numbers"):
+        EgoConv(4, 2, k=1)(x, TABLE)
+
+
+@pytest.mark.parametrize("widths", [(0, 4), (4, -1), (2.5, 4), (None, 4), (4, "4")])
+def test_widths_are_whole_numbers_above_zero(widths: tuple[Any, Any]) -> None:
+    with pytest.raises(ConfigError, match="width must be"):
+        EgoConv(*widths, k=1)
+
+
 @pytest.mark.parametrize("depth", [1, 2, 3])
 def test_layers_on_top_of_each_other_read_one_hop_more_each(depth: int) -> None:
     chain = torch.tensor([[1, -1], [0, 2], [1, 3], [2, 4], [3, 5], [4, -1]])

@@ -2,9 +2,10 @@ import json
 from dataclasses import FrozenInstanceError, asdict, fields
 from typing import Any
 
+import numpy as np
 import pytest
 
-from egocnn.config import ModelConfig, ReadConfig, TrainConfig, field_help
+from egocnn.config import ExplainConfig, ModelConfig, ReadConfig, TrainConfig, field_help
 from egocnn.errors import ConfigError
 
 NAN = float("nan")
@@ -20,6 +21,11 @@ INFINITE = float("inf")
         (ModelConfig, {"jump": "yes"}, "jump must be true or false, got 'yes'"),
         (ModelConfig, {"readout": ["max"]}, "readout must be one of"),
         (ModelConfig, {"slots": 0}, "slots must be at least 1, got 0"),
+        (ModelConfig, {"slots": 10**20}, "slots must be at most 1000000, got 1"),
+        (ModelConfig, {"sort_nodes": 2**62, "readout": "sort"}, "sort_nodes must be at most 1000000"),
+        (ModelConfig, {"width": 2**63}, r"width must be below 2\^63"),
+        (ModelConfig, {"pool_limit": 1e308}, r"pool_limit must be at most 1e\+30, got 1e\+308"),
+        (ExplainConfig, {"steps": 10**20}, r"steps must be below 2\^63"),
         (ModelConfig, {"hidden": -3}, "hidden must be at least 1, got -3"),
         (ModelConfig, {"k": 2.5}, "k must be a whole number, got 2.5"),
         (ModelConfig, {"width": (4, 4, 4)}, "width must be a whole number, got"),
@@ -32,6 +38,7 @@ INFINITE = float("inf")
         (TrainConfig, {"seed": -1}, "seed must be at least 0"),
         (TrainConfig, {"seed": 0.5}, "seed must be a whole number"),
         (TrainConfig, {"seed": 2**63}, r"seed must be below 2\^63"),
+        (TrainConfig, {"weight_decay": INFINITE}, r"weight_decay must be at most 1e\+30, got inf"),
         (TrainConfig, {"weight_decay": -1e-9}, "weight_decay must be at least 0"),
         (TrainConfig, {"learning_rate": 0}, "learning_rate must be above 0"),
         (TrainConfig, {"learning_rate": INFINITE}, "learning_rate must be above 0"),
@@ -39,6 +46,7 @@ INFINITE = float("inf")
         (TrainConfig, {"schedule": "linear"}, "schedule must be one of cosine, constant"),
         (TrainConfig, {"device": "tpu"}, "device must be one of auto, cpu, cuda"),
         (ReadConfig, {"task": "ranking"}, "task must be one of auto, classification, regression"),
+        (ReadConfig, {"task": np.array(["auto", "auto"])}, "task must be one of auto"),
         (ReadConfig, {"smiles": 3}, "smiles must be a name, got 3"),
     ],
 )

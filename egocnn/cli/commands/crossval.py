@@ -1,10 +1,9 @@
 """``egocnn crossval``: a data set and a model by name -> its scores on graphs never seen."""
 
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from egocnn.cli.arguments import COUNT, add_out, add_study_options, chosen_protocol
+from egocnn.cli.arguments import COUNT, add_out, add_study_options, chosen_protocol, path_of
 from egocnn.cli.commands import find_lab
 from egocnn.cli.data import open_graphs
 from egocnn.cli.options import Options, Parser, from_options
@@ -44,7 +43,7 @@ def add_arguments(parser: Parser) -> None:
     add_out(parser, "FILE.json", "also write the whole record", required=False)
     parser.add_switch("output", "--overwrite", "replace what is in FILE.json, once there is a new record", rare=True)
     against = "compare with this record of another model on the same folds"
-    parser.add_option("output", "--against", rare=True, type=Path, metavar="FILE.json", help=against)
+    parser.add_option("output", "--against", rare=True, type=path_of, metavar="FILE.json", help=against)
 
 
 def crossval(options: Options) -> None:

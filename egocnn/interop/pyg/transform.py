@@ -9,10 +9,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from egocnn.config import check_value
 from egocnn.data.graphs import Graphs
 from egocnn.data.sources.pyg import from_pyg
 from egocnn.encode.ranking import Ranking, rank_neighbours
-from egocnn.errors import ConfigError, rule
+from egocnn.errors import ConfigError
 
 # what the order of neighbours may depend on
 STRUCTURE = ("edge_index", "x", "node_label", "z", "edge_label", "edge_attr", "edge_weight", "num_nodes")
@@ -42,7 +43,7 @@ class _RankNeighbours:
                 [ 1, -1]])"""
 
     def __init__(self, k: int = 16) -> None:
-        rule(k >= 1, f"k must be at least 1, got {k}", ConfigError)
+        check_value("k", k)
         self.k = k
         self.ranking: Ranking | None = None
         self.names: dict[str, tuple[str, ...]] = {}

@@ -14,7 +14,7 @@ from typing import Protocol as Interface
 import numpy as np
 import torch
 
-from egocnn.config import LOWER_IS_BETTER, ModelConfig, TrainConfig
+from egocnn.config import LOWER_IS_BETTER, ModelConfig, TrainConfig, check_value
 from egocnn.data.collection import Collection
 from egocnn.data.graphs import Graphs
 from egocnn.errors import ConfigError, DivergedError, rule
@@ -298,8 +298,7 @@ def cross_validate(
 
 def _checked_metric(graphs: Collection, model: AnyModel, protocol: Protocol, execution: Execution) -> str:
     is_ego = isinstance(model, ModelConfig)
-    if execution.jobs is not None and execution.jobs < 1:
-        raise ConfigError(f"jobs must be at least 1, got {execution.jobs}")
+    check_value("jobs", execution.jobs, "int | None")
     rule(is_ego or not execution.stack, f"only an Ego-CNN trains stacked, not {name_of(model)}", ConfigError)
     if protocol.metric not in (None, "accuracy") and not is_ego:
         raise ConfigError(f"{name_of(model)} is scored by accuracy; --metric is for an {EGO_CNN}")

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, get_args, get_type_hints
 
 import numpy as np
 
-from egocnn.config import ModelConfig, TrainConfig
+from egocnn.config import ModelConfig, TrainConfig, check_value
 from egocnn.data.sources.text import one_line
 from egocnn.errors import ConfigError, rule
 from egocnn.files import csv_text
@@ -100,8 +100,7 @@ def draw_settings(
     rule(axes, "a sweep needs something to go over: --over width=32,64,128 say", ConfigError)
     if again := [name for number, name in enumerate(names) if name in names[:number]]:
         raise ConfigError(f"--over {again[0]} is given twice; name all its values in one, with commas between")
-    if sample is not None and sample < 1:
-        raise ConfigError(f"sample must be at least 1, got {sample}")
+    check_value("sample", sample, "int | None")
     sizes = [len(axis.values) for axis in axes]
     numbers: Sequence[int] = range(math.prod(sizes))
     if sample is not None and sample < len(numbers):

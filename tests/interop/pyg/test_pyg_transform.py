@@ -49,6 +49,8 @@ def test_rarity_and_labels_are_those_of_the_graphs_it_was_fitted_to_also_where_i
     assert torch.equal(again(graphs[0]).neighbour_steps, transform(graphs[0]).neighbour_steps)
     with pytest.raises(ConfigError, match="k must be at least 1, got 0"):
         RankNeighbours(0)
+    with pytest.raises(ConfigError, match="k must be a whole number, got 'x'"):
+        RankNeighbours("x")
     with pytest.raises(ConfigError, match="no neighbour_steps"):
         neighbours_of(Data(edge_index=torch.zeros(2, 0, dtype=torch.long), num_nodes=1))
 

@@ -105,6 +105,20 @@ def test_a_training_whose_news_nobody_reads_any_more_goes_on(tmp_path: Path) -> 
     assert json.loads((tmp_path / "run" / "metrics.json").read_text())["epochs"] == 4
 
 
+@pytest.mark.parametrize("errors", ["2>/dev/full", "2>&-"])
+def test_a_training_whose_news_cannot_be_written_goes_on_and_a_refusal_keeps_its_code(
+    errors: str, tmp_path: Path
+) -> None:
+    """A log on a disk that is full, and a daemon that has closed stderr."""
+    if not Path("/dev/full").exists():
+        pytest.skip("no /dev/full here")
+    words = [*TRAINING, "--epochs", "2", "-o", str(tmp_path / "run")]
+    for code in (0, 2):  # the second time the folder holds a run
+        shell = ["sh", "-c", f'exec "$@" {errors}', "sh", sys.executable, "-m", "egocnn", *words]
+        assert subprocess.run(shell, stdout=subprocess.DEVNULL, check=False).returncode == code
+    assert json.loads((tmp_path / "run" / "metrics.json").read_text())["epochs"] == 2
+
+
 # ── TensorBoard ───────────────────────────────────────────────────────────────────────────────────
 
 

@@ -10,7 +10,7 @@ from egocnn.data.graphs import Graphs
 from egocnn.errors import DataError
 from egocnn.scale.shards import find_shards
 from tests.support.commands import SHORT, Run, check_refused, printed
-from tests.support.tiny import ALCOHOLS
+from tests.support.tiny import ALCOHOLS, contents
 
 
 def words(folder: Path) -> list[object]:
@@ -36,6 +36,15 @@ def test_forged_metrics_are_refused_not_printed(file: str, before: str, after: s
     check_refused(run, "--overwrite starts the run anew", *words(folder), "--resume")
     (folder / file).write_text(text)
     printed(run, *words(folder), "--resume")
+
+
+def test_a_model_without_metrics_is_not_replaced_by_that_of_other_settings(folder: Path, run: Run) -> None:
+    """Two files are enough to predict with: those that were copied to where the model is used."""
+    for name in ("metrics.json", "history.csv", "settings.toml", "split.csv", "test_predictions.csv"):
+        (folder / name).unlink()
+    before = contents(folder)
+    check_refused(run, "was started with other data or settings", *words(folder), "--seed", "1", "--resume")
+    assert contents(folder) == before
 
 
 @pytest.mark.parametrize(

@@ -307,6 +307,18 @@ def test_any_value_anywhere_in_the_config_is_read_or_refused(data: st.DataObject
         (folder / "config.json").write_text(text)
 
 
+def test_a_name_that_is_no_text_is_refused_with_checksums_and_without(folder: Path) -> None:
+    """Half a surrogate pair ended in a UnicodeEncodeError when predictions were written."""
+    plain = json.loads((folder / "config.json").read_text())
+    plain["encoder"]["class_names"][0] = "\ud800"
+    for sealed in (True, False):
+        if not sealed:
+            del plain["digests"]
+        (folder / "config.json").write_text(json.dumps(plain))
+        with pytest.raises(RunError, match=r"config.json: damaged"):
+            Model.load(folder)
+
+
 def test_nothing_in_a_folder_is_ever_executed(folder: Path, tmp_path: Path) -> None:
     """A pickle that would leave a file behind takes the place of the weights, and then of the settings."""
 
