@@ -207,3 +207,14 @@ def test_under_autocast_layers_return_its_type_rounded_once_after_products_are_a
         kept = called(x.bfloat16(), Neighbours(table, gate=torch.ones(table.shape)))
     assert kept.dtype == torch.bfloat16
     assert torch.equal(found, layer(x, table).bfloat16())
+
+
+@pytest.mark.parametrize("rows", [1, 63, 64, 1000])
+def test_rows_are_multiplied_alike_however_many_there_are(rows: int) -> None:
+    """Many by another library than few."""
+    torch.manual_seed(0)
+    x, weight, bias = torch.randn(rows, 24), torch.randn(3, 24, 40), torch.randn(40)
+    table = torch.stack([torch.arange(rows).roll(1), torch.full((rows,), -1)], dim=1)
+    found = ego_conv_ragged(x, Plan.of(table), weight, bias)
+    exact = bias.double() + x.double() @ weight[0].double() + x.roll(1, 0).double() @ weight[1].double()
+    torch.testing.assert_close(found.double(), exact, atol=1e-4, rtol=0)
