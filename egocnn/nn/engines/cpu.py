@@ -15,7 +15,7 @@ from torch import Tensor
 from egocnn.errors import ConfigError
 from egocnn.nn.engines.operator import differentiable, factor_type
 
-FEWEST = 64  # rows of a product that oneDNN multiplies: to call it for fewer takes longer
+BLOCK = 1024  # rows that oneDNN multiplies at once: they fit the processor's cache
 HAS_ONEDNN = torch.backends.cpu.get_cpu_capability() == "AVX512" and hasattr(torch.ops.mkldnn, "_linear_pointwise")
 
 
@@ -111,11 +111,11 @@ def _products(plan: Sequence[Tensor]) -> Products:
 def _forward(x: Tensor, weight: Tensor, bias: Tensor, plan: Sequence[Tensor], relu: bool) -> Tensor:  # noqa: ARG001
     N, products = len(x), _products(plan)
     rows = x.new_empty(N + len(products.sources), weight.shape[2])
-    _multiply(x, weight[0], rows[:N], bias)
+    _multiply(x, weight[0], rows[:N], bias=bias)
     sizes = products.counts.tolist()
     parts = zip(torch.split(products.sources, sizes), torch.split(rows[N:], sizes), weight[1:].unbind(), strict=False)
     for sources, part, filters in parts:
-        _multiply(x.index_select(0, sources), filters, part)
+        _multiply(x, filters, part, chosen=sources)
     return _add_up(rows, products.received, products.received_from)
 
 
@@ -160,15 +160,21 @@ def _differentiable_backward(
     return for_x, for_weight
 
 
-def _multiply(x: Tensor, filters: Tensor, out: Tensor, bias: Tensor | None = None) -> None:
-    """Their product, and the bias where there is one. On AMD torch's library for products, MKL, leaves half of AVX-512
-    idle; oneDNN, which torch brings along, takes half the time, and gives the same bits where there are many rows."""
-    if HAS_ONEDNN and x.dtype == torch.float32 and len(x) >= FEWEST:
-        out.copy_(torch.ops.mkldnn._linear_pointwise(x, filters.t(), bias, "none", [], ""))
-    elif bias is None:
-        torch.mm(x, filters, out=out)
-    else:
-        torch.addmm(bias, x, filters, out=out)
+def _multiply(
+    x: Tensor, filters: Tensor, out: Tensor, *, bias: Tensor | None = None, chosen: Tensor | None = None
+) -> None:
+    """The rows of x, or those chosen, times filters, plus the bias. On AMD torch's library for products, MKL, leaves
+    half of AVX-512 idle; oneDNN, which torch brings along, does not, to the same bits. It compiles and keeps a program
+    for every number of rows, so it gets blocks of one size; what the last two share comes out alike."""
+    n = len(out)
+    if HAS_ONEDNN and x.dtype == torch.float32 and n >= BLOCK:
+        for first in (*range(0, n - BLOCK, BLOCK), n - BLOCK):
+            here = slice(first, first + BLOCK)
+            rows = x[here] if chosen is None else x.index_select(0, chosen[here])
+            out[here] = torch.ops.mkldnn._linear_pointwise(rows, filters.t(), bias, "none", [], "")
+        return
+    x = x if chosen is None else x.index_select(0, chosen)
+    torch.mm(x, filters, out=out) if bias is None else torch.addmm(bias, x, filters, out=out)
 
 
 def _add_up(rows: Tensor, chosen: Tensor, starts: Tensor) -> Tensor:

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from egocnn.errors import ConfigError
 from egocnn.nn import EgoConv
 from egocnn.nn.engines import Neighbours, ego_conv_ragged, ego_conv_reference
-from egocnn.nn.engines.cpu import Plan
+from egocnn.nn.engines.cpu import BLOCK, Plan
 
 Pair = tuple[int, int]  # rank from 1 on, node at that rank
 
@@ -209,7 +209,7 @@ def test_under_autocast_layers_return_its_type_rounded_once_after_products_are_a
     assert torch.equal(found, layer(x, table).bfloat16())
 
 
-@pytest.mark.parametrize("rows", [1, 63, 64, 1000])
+@pytest.mark.parametrize("rows", [1, BLOCK - 1, BLOCK, BLOCK + 1, 3000])
 def test_rows_are_multiplied_alike_however_many_there_are(rows: int) -> None:
     """Many by another library than few."""
     torch.manual_seed(0)
