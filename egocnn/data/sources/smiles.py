@@ -163,8 +163,7 @@ def assemble_molecules(molecules: Sequence[Any], where: str, **columns: Any) -> 
     atoms: list[int] = []  # a number for what is said of an atom, but for whether it is aromatic
     named: dict[str, int] = {}  # labels that RDKit was asked for -> numbers, which count down from -1
     matrices: list[Any] = []  # the kind of bond between two atoms: its order, or the number of its label
-    rings: list[Any] = []  # the atoms of each in their order, counted in their molecule
-    ring_counts: list[int] = []  # of each molecule
+    rings: list[tuple[int, Any]] = []  # the first node of the molecule, and the ring's atoms in their order
     for molecule, text, first in zip(molecules, columns["smiles"], node_ptr.tolist(), strict=False):
         if not PLAIN.fullmatch(text):
             record = molecule_record(molecule, where)
@@ -174,7 +173,6 @@ def assemble_molecules(molecules: Sequence[Any], where: str, **columns: Any) -> 
             matrices.append(own := np.zeros((record.n_nodes, record.n_nodes)))
             u, v = np.asarray(record.edges).T
             own[u, v] = own[v, u] = numbers[record.n_nodes :]
-            ring_counts.append(0)
             continue
         matrices.append(own := GetAdjacencyMatrix(molecule, useBO=True))
         atoms += GetConnectivityInvariants(molecule, False)
@@ -184,9 +182,7 @@ def assemble_molecules(molecules: Sequence[Any], where: str, **columns: Any) -> 
         if "/" in text or "\\" in text:
             for u, v in np.argwhere(own == 2).tolist():
                 own[u, v] += SIDES.get(molecule.GetBondBetweenAtoms(u, v).GetStereo().name, 0.0)
-        found = molecule.GetRingInfo().AtomRings()
-        rings += found
-        ring_counts.append(len(found))
+        rings += [(first, ring) for ring in molecule.GetRingInfo().AtomRings()]
     flat = np.concatenate([matrix.ravel() for matrix in matrices])
     entry = np.flatnonzero(flat)
     graph = np.repeat(np.arange(len(sizes)), [np.count_nonzero(matrix) for matrix in matrices])
@@ -204,8 +200,8 @@ def assemble_molecules(molecules: Sequence[Any], where: str, **columns: Any) -> 
     columns["node_label"] = codes[kind]
     ring = np.full(len(entry), LARGE_RING + 1)
     if rings:
-        length = np.array(list(map(len, rings)))
-        end = np.array(list(chain.from_iterable(rings))) + np.repeat(np.repeat(node_ptr[:-1], ring_counts), length)
+        length = np.array([len(ring) for _, ring in rings])
+        end = np.array(list(chain(*(ring for _, ring in rings)))) + np.repeat([start for start, _ in rings], length)
         at, other = pointers(length), np.roll(end, -1)
         other[at[1:] - 1] = end[at[:-1]]  # the last atom of a ring is bonded to its first
         for u, v in ((end, other), (other, end)):
