@@ -15,7 +15,7 @@ from egocnn.data.sources.builder import GraphFields
 from egocnn.data.sources.jsonlines import JSON_SUFFIXES, json_rows
 from egocnn.data.sources.records import GraphRecord, assemble, misfits, refusals
 from egocnn.data.sources.smiles import assemble_molecules, molecule_and_smiles, molecule_record, smiles_column
-from egocnn.data.sources.text import AT_ONCE, MOLECULE, TABLE_SUFFIXES, MolBlock, one_line, suffix_of, table_rows
+from egocnn.data.sources.text import AT_ONCE, MOLECULE, TABLE_SUFFIXES, MolBlock, arrow, one_line, suffix_of, table_rows
 from egocnn.errors import DataError
 
 ROW_SUFFIXES = (*TABLE_SUFFIXES, *JSON_SUFFIXES)
@@ -75,6 +75,8 @@ class RowReader:
     has_truth: bool = True  # whether the target is the one that the model predicts
 
     def __call__(self, rows: Sequence[Row]) -> RowPortion:
+        if not rows:  # which cannot say that a column is missing
+            return RowPortion((), (), (), None)
         fields = GraphFields(self.where, self.config, typed=self.smiles is None, lenient=True)
         found: list[Any] = []  # molecules of RDKit, or records where rows bring their graphs
         errors: list[str] = []
@@ -135,6 +137,8 @@ class RowFile:
         chunks = iter(lambda: list(islice(rows, AT_ONCE)), [])
         first = next(chunks, [])
         columns = tuple(dict.fromkeys(name for _, row, _ in first for name in row))
+        if not first and suffix_of(path) == ".parquet":
+            columns = tuple(arrow().parquet.read_schema(path).names)
         there = (*columns, *(text for text in usual.values() if str(text).endswith(IF_THERE)))
         known = {name: value for name, value in usual.items() if name in NO_COLUMNS or value in there}
         config = ReadConfig(**{**known, **said})

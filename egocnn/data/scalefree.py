@@ -13,8 +13,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize
-from scipy.special import log_ndtr, zeta
 
 from egocnn.data.arrays import Floats, Ints
 from egocnn.data.graphs import Graphs
@@ -63,6 +61,8 @@ class PowerLaw:
 
     def log_share(self, degree: Ints) -> Floats:
         """(U) logarithm of the share that each degree has in the tail"""
+        from scipy.special import zeta
+
         return np.asarray(-self.exponent * np.log(degree) - np.log(zeta(self.exponent, self.start)))
 
 
@@ -81,6 +81,8 @@ def fit_power_law(counts: Counts) -> PowerLaw | None:
 
 def _exponents(start: Ints, mean_log: Floats) -> Floats:
     """(S) exponents of greatest likelihood for tails of these starts and mean logarithms of the degree."""
+    from scipy.special import zeta
+
     # of a node -exponent * mean_log - log zeta(exponent, start), with one maximum: golden sections for all at once
     share = (np.sqrt(5) - 1) / 2
     low, high = (np.full(len(start), end) for end in EXPONENTS)
@@ -92,6 +94,8 @@ def _exponents(start: Ints, mean_log: Floats) -> Floats:
 
 
 def _measured(degree: Ints, nodes_from: Ints, exponent: float) -> PowerLaw:
+    from scipy.special import zeta
+
     start = int(degree[0])
     found = nodes_from / nodes_from[0]  # (U) share of each degree or a larger one
     expected = zeta(exponent, degree) / zeta(exponent, start)
@@ -134,6 +138,8 @@ def exponential(law: PowerLaw, counts: Counts) -> Floats:
 
 def log_normal(law: PowerLaw, counts: Counts) -> Floats:
     """(U) log shares under the most likely log-normal law, rounded to whole numbers and cut off below the tail"""
+    from scipy.optimize import minimize
+
     tail = counts.tail(law.start)
     logs = np.log(tail.degree)
 
@@ -146,6 +152,8 @@ def log_normal(law: PowerLaw, counts: Counts) -> Floats:
 
 
 def _log_normal_shares(tail: Counts, mean: float, log_deviation: float) -> Floats:
+    from scipy.special import log_ndtr
+
     deviation = np.exp(log_deviation)
     low, high = ((np.log(tail.degree + half) - mean) / deviation for half in (-0.5, 0.5))
     # the difference of two areas under the bell, taken on the side where both are small

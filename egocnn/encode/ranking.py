@@ -69,7 +69,7 @@ class Order:
 
     def within(self, graphs: Graphs) -> Ints:
         """(N) where each node stands among those of its own graph"""
-        nodes = self.nodes[np.argsort(graphs.graph_of[self.nodes], kind="stable")]  # by graph, then by place
+        nodes = np.argsort(graphs.graph_of * graphs.n_nodes + self.place)  # by graph, then by place
         rank = np.empty_like(nodes)
         rank[nodes] = np.arange(len(nodes)) - graphs.node_ptr[graphs.graph_of[nodes]]
         return rank
@@ -102,9 +102,10 @@ class Ranking:
         tier, sizes = _part_tiers(tier, stable, stable[:0], tier[:0])  # never counted: all are as rare
         is_tied = len(sizes) < graphs.n_nodes
         settled = settle(graphs, stable, tier, most_rounds=MOST_ROUNDS) if is_tied else tier
-        nodes = np.argsort(settled, kind="stable")
+        itself = np.arange(graphs.n_nodes)
+        nodes = np.argsort(settled * graphs.n_nodes + itself)  # no two alike: a stable sort takes seven times as long
         place = np.empty_like(nodes)
-        place[nodes] = np.arange(len(nodes))
+        place[nodes] = itself
         return Order(nodes, place, tier)
 
     def state(self) -> dict[str, NDArray[np.generic]]:
@@ -124,7 +125,7 @@ def _part_tiers(tier: Ints, colour: Colours, seen: Colours, counts: Ints) -> tup
     """Tiers (N) parted by rarity and then by colour, and the sizes of the colours' classes (C). ``seen``: colours,
     ascending, and ``counts``: how often training graphs have each, 0 where they lack one. A tier counts the nodes
     before it. Colours only become finer, so nodes of one colour share a tier: to place one of them will do."""
-    nodes = np.argsort(colour, kind="stable")
+    nodes = np.argsort(colour)  # in any order among equals
     ordered = colour[nodes]
     first = starts(ordered)
     sizes = np.diff(first, append=len(nodes))

@@ -77,6 +77,8 @@ class PatchySan(nn.Module):
 
     def reset_parameters(self) -> None:
         """Draw the filters anew."""
+        if self.table.is_meta:  # a shape alone, to fill which torch would import its compiler, for a second
+            return
         nn.init.normal_(self.table, std=0.5)  # a node sums up a handful of rows
         shape, (edges, nodes) = self.shape, torch.tensor_split(self.table.detach(), [self.shape.edge_rows])
         by_kind = ((edges, shape.edge_labels, shape.edge_words), (nodes, shape.node_labels, shape.node_words))

@@ -32,7 +32,10 @@ DIED = f"{RETRIES + 1} workers died of the same job, one after the other; is the
 LIBRARIES = ("scikit-learn", "scipy", "torch-geometric", "grakel", "gensim", "igraph")  # that other models are made of
 PATIENCE = 20.0  # Seconds within which a cluster must answer; Ray itself would wait for a quarter of an hour.
 
+KEEPS_MEMORY = {"MALLOC_TRIM_THRESHOLD_": "500000000", "MALLOC_MMAP_THRESHOLD_": "100000000"}
+"""For glibc, which else hands back to the system, and gets zeroed again, what every portion takes, at great cost."""
 RAY_ENVIRONMENT = {  # what Ray reads when it is imported, unless it is set already
+    **KEEPS_MEMORY,
     "RAY_DEDUP_LOGS_SKIP_REGEX": ".*",  # else it reports dead workers on stdout, in the middle of our results
     "RAY_IGNORE_UNHANDLED_ERRORS": "1",  # of calls that have been called off
     "RAY_USAGE_STATS_ENABLED": "0",  # its makers need not know who computes what
@@ -114,7 +117,8 @@ def _local_processes(job: Callable[..., Any], jobs: int | None) -> Iterator[Send
     from joblib.externals.loky.process_executor import BrokenProcessPool, ProcessPoolExecutor
 
     # processes of its own: joblib would take those that loky keeps for all to be its own
-    own: dict[str, Any] = {"initializer": _end_with, "initargs": (os.getpid(),), "env": {"OMP_NUM_THREADS": "1"}}
+    own: dict[str, Any] = {"initializer": _end_with, "initargs": (os.getpid(),)}
+    own["env"] = {"OMP_NUM_THREADS": "1", **KEEPS_MEMORY}
     pool = (start := partial(ProcessPoolExecutor, jobs, **own))()
 
     def send(call: tuple[Any, ...]) -> Any:

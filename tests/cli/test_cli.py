@@ -57,6 +57,22 @@ print("imported:", heavy)
         assert words in done.stdout
 
 
+def test_a_prediction_imports_neither_the_compiler_of_torch_nor_what_fits_laws(
+    smiles_run: Path, tmp_path: Path
+) -> None:
+    """Each takes a processor as long as some thousand molecules do, in every process of --jobs."""
+    words = ["predict", str(smiles_run), "CCO", "-o", str(tmp_path / "out.csv"), "--quiet"]
+    code = f"""
+import sys
+from egocnn.cli import main
+assert main({words}) == 0
+print("imported:", [name for name in ("torch._dynamo", "sympy", "scipy.optimize") if name in sys.modules])
+"""
+    done = script("-c", code)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.endswith("imported: []\n")
+
+
 def test_the_module_is_the_command_and_its_help_is_readable_where_only_ascii_is() -> None:
     environment = {**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONPATH": str(ROOT)}
     done = script("-m", "egocnn", "train", "--help", env=environment)

@@ -68,6 +68,15 @@ def test_every_kind_of_shard_gives_the_same_predictions_row_by_row(run: Run, mod
     assert {"rows": 4, "failed": 1}.items() <= manifest["shards"][0].items()
 
 
+def test_a_shard_without_rows_has_the_columns_of_the_others(run: Run, model: Path, shards: Path) -> None:
+    """A store of very many rows has such files, and reads all of them by one schema."""
+    parquet.write_table(table(shards / "a.parquet").slice(0, 0), shards / "empty.parquet")
+    assert answer(run, *words(model, shards))["shards"] == 5
+    full, empty = (table(shards.parent / "out" / f"{name}.parquet") for name in ("a", "empty"))
+    assert empty.schema.equals(full.schema)
+    assert empty.num_rows == 0
+
+
 def test_two_processes_say_what_one_does_and_a_shard_that_cannot_be_read_keeps_no_other_from_its_answers(
     run: Run, model: Path, shards: Path
 ) -> None:

@@ -32,7 +32,7 @@ LONGEST_FUNCTION = 100
 LAZY = (
     *("rich", "rdkit", "networkx", "matplotlib", "torch_geometric", "pandas", "torch.utils.tensorboard", "triton"),
     *("grakel", "gensim", "igraph", "powerlaw", "ray", "fastapi", "starlette", "uvicorn"),
-    *("onnx", "onnxscript", "onnxruntime", "pyarrow"),
+    *("onnx", "onnxscript", "onnxruntime", "pyarrow", "scipy.optimize"),
 )
 """Imported inside the functions that need them: they are slow to import, or optional."""
 

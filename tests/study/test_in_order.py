@@ -1,5 +1,6 @@
 """Very many calls on a few processes: results in the order of the calls, whoever dies on the way."""
 
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,7 +10,7 @@ from joblib import Parallel, delayed
 
 from egocnn.errors import EgoCNNError
 from egocnn.study import cluster
-from egocnn.study.cluster import DIED, RETRIES, in_order
+from egocnn.study.cluster import DIED, KEEPS_MEMORY, RETRIES, in_order
 from tests.support.jobs import always_killed, broken, killed_once
 from tests.support.tiny import names_in
 
@@ -28,6 +29,12 @@ def test_calls_are_taken_as_they_are_needed_and_results_come_in_their_order() ->
         assert [next(results) for _ in range(6)] == [2**number for number in range(6)]
         assert len(taken) <= 6 + 2 * jobs
         results.close()
+
+
+def test_processes_compute_with_one_thread_and_keep_the_memory_that_they_work_in() -> None:
+    """To get it anew for every portion takes a good part of the time; glibc reads the settings as a process starts."""
+    settings = {"OMP_NUM_THREADS": "1", **KEEPS_MEMORY}
+    assert list(in_order(os.getenv, [(name,) for name in settings], jobs=2)) == list(settings.values())
 
 
 def test_a_process_that_dies_costs_its_call_a_retry(tmp_path: Path) -> None:

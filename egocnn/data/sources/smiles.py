@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -22,16 +23,20 @@ from egocnn.errors import DataError
 LARGE_RING = 8  # larger rings are told apart no further
 MOST_CHARACTERS = 5_000
 """RDKit walks a molecule recursively and takes the process down with it when a SMILES is several times as long."""
+HYDROGEN = re.compile(r"\[\d*[H#]")  # What may be a hydrogen that is an atom of its own: [H], [2H], [#1].
+MARKED = re.compile(rf"{HYDROGEN.pattern}|[@/\\]")  # The same, or a mark of stereochemistry.
 MOST_COMPARED = 100_000  # Steps to the names of the stereo centres of a molecule: a third of a second at most.
 COUNTS = re.compile(r"^M +V30 +COUNTS((?:[^\S\n]+[^\s=]+)+)", re.MULTILINE | re.IGNORECASE)
 OTHER_NAMES = ("smi", "structure", "molecule", "mol", "romol")  # Of a column of SMILES; the last is that of RDKit.
 
 PLAIN = re.compile(
-    r"(?:[^][*/\\~$<>]|\[(?:H|B|C|N|O|F|P|S|I|Cl|Br|Si|Se|b|c|n|o|p|s|se)@{0,2}(?:H[0-4]?)?(?:[+-][1-4]?)?\]){1,500}"
+    r"(?:[^][*~$<>]|\[(?:H|B|C|N|O|F|P|S|I|Cl|Br|Si|Se|b|c|n|o|p|s|se)@{0,2}(?:H[0-4]?)?(?:[+-][1-4]?)?\]){1,500}"
 )
-"""SMILES of organic molecules without isotopes, marks of double bonds and bonds of rare kinds. Of their atoms RDKit's
-invariant, a number for element, bonds, hydrogens and charge together, differs where one of these does."""
-ORDERS = {2: "single", 4: "double", 6: "triple", 3: "aromatic"}  # by twice the order of the bond
+"""SMILES of organic molecules without isotopes and bonds of rare kinds. Of their atoms RDKit's invariant, a number for
+element, bonds, hydrogens and charge together, differs where one of these does."""
+ORDERS = {2: "single{}", 3: "aromatic{}", 4: "double{}", 5: "double{}|E", 6: "triple{}", 7: "double{}|Z"}
+"""by twice the order of the bond, and what SIDES adds to it"""
+SIDES = {"STEREOE": 0.5, "STEREOZ": 1.5}
 MOST_IN_MATRIX = 500  # atoms of a molecule whose bonds are read as a matrix; others would take too much memory
 
 MoleculeRow: TypeAlias = tuple[str, int, Mapping[str, object], Any]  # place, number, fields, SMILES or molecule
@@ -169,17 +174,19 @@ def assemble_molecules(molecules: Sequence[Any], where: str, **columns: Any) -> 
             u, v = np.asarray(record.edges).T
             own[u, v] = own[v, u] = numbers[record.n_nodes :]
             continue
-        matrices.append(GetAdjacencyMatrix(molecule, useBO=True))
+        matrices.append(own := GetAdjacencyMatrix(molecule, useBO=True))
         atoms += GetConnectivityInvariants(molecule, False)
         if "@" in text:
             for atom in molecule.GetAtomsMatchingQuery(has_code):
                 atoms[first + atom.GetIdx()] |= ord(atom.GetProp("_CIPCode")) << 33
+        if "/" in text or "\\" in text:
+            for u, v in np.argwhere(own == 2).tolist():
+                own[u, v] += SIDES.get(molecule.GetBondBetweenAtoms(u, v).GetStereo().name, 0.0)
         rings += [(first, ring) for ring in molecule.GetRingInfo().AtomRings()]
     flat = np.concatenate([matrix.ravel() for matrix in matrices])
-    square = pointers(sizes**2)
     entry = np.flatnonzero(flat)
-    graph = np.searchsorted(square, entry, side="right") - 1
-    node, neighbour = np.divmod(entry - square[graph], sizes[graph]) + node_ptr[graph]
+    graph = np.repeat(np.arange(len(sizes)), [np.count_nonzero(matrix) for matrix in matrices])
+    node, neighbour = np.divmod(entry - pointers(sizes**2)[graph], sizes[graph]) + node_ptr[graph]
     bond = flat[entry]
     said = np.array(atoms)
     said[node[bond == 1.5]] |= 1 << 32  # exactly the atoms with an aromatic bond are aromatic
@@ -194,16 +201,19 @@ def assemble_molecules(molecules: Sequence[Any], where: str, **columns: Any) -> 
     ring = np.full(len(entry), LARGE_RING + 1)
     if rings:
         length = np.array([len(ring) for _, ring in rings])
-        end = np.array([start + ring[n] for start, ring in rings for n in range(len(ring))])  # iterators are slow
+        end = np.array(list(chain(*(ring for _, ring in rings)))) + np.repeat([start for start, _ in rings], length)
         at, other = pointers(length), np.roll(end, -1)
         other[at[1:] - 1] = end[at[:-1]]  # the last atom of a ring is bonded to its first
         for u, v in ((end, other), (other, end)):
             place = np.searchsorted(node * node_ptr[-1] + neighbour, u * node_ptr[-1] + v)
             np.minimum.at(ring, place, np.repeat(np.minimum(length, LARGE_RING), length))
-    pairs, kind = np.unique((2 * bond).astype(np.int64) * 16 + ring, return_inverse=True)
+    pair = (2 * bond).astype(np.int64) * 16 + ring
+    least = pair.min(initial=0)
+    is_there = np.bincount(pair - least) > 0
+    kind = (np.cumsum(is_there) - 1)[pair - least]
     words = [
-        list(named)[-1 - order // 2] if order < 0 else ORDERS[order] + (f"|ring{size}" if size <= LARGE_RING else "")
-        for order, size in (divmod(pair, 16) for pair in pairs.tolist())
+        list(named)[-1 - order // 2] if order < 0 else ORDERS[order].format(f"|ring{size}" * (size <= LARGE_RING))
+        for order, size in (divmod(pair, 16) for pair in (np.flatnonzero(is_there) + least).tolist())
     ]
     codes, columns["edge_label_names"] = encode_labels(words)
     columns["edge_label"] = codes[kind]
@@ -250,18 +260,29 @@ def parse_smiles(text: object) -> Any:
     if not isinstance(text, str):
         raise DataError(f"SMILES {short(text)} must be a text")
     text = text.strip()
-    shown = f"SMILES {short(text)}"
-    rule(len(text) <= MOST_CHARACTERS, f"{shown} has {len(text)} characters; {MOST_CHARACTERS} are read at most")
+    if len(text) > MOST_CHARACTERS:
+        raise DataError(f"{_shown(text)} has {len(text)} characters; {MOST_CHARACTERS} are read at most")
     # RDKit reads no further than a line end, and takes what stands before it for the molecule
-    rule(text.isascii() and text.isprintable(), f"{shown} does not parse (a character that SMILES does not know)")
-    return _parsed(lambda sanitize: chem.MolFromSmiles(text, _parser(sanitize)), shown, "SMILES")
+    if not (text.isascii() and text.isprintable()):
+        raise DataError(f"{_shown(text)} does not parse (a character that SMILES does not know)")
+
+    def parse(sanitize: bool) -> Any:
+        if sanitize and not MARKED.search(text):
+            # to look for hydrogens and stereo marks in vain would take a third of the time
+            molecule = chem.MolFromSmiles(text, _parser(sanitize=False, hydrogens=True))
+            if molecule is not None and not chem.SanitizeMol(molecule, catchErrors=True):
+                return molecule
+        return chem.MolFromSmiles(text, _parser(sanitize=sanitize, hydrogens=not HYDROGEN.search(text)))
+
+    return _parsed(parse, text)
 
 
 @cache
-def _parser(sanitize: bool) -> Any:
+def _parser(*, sanitize: bool, hydrogens: bool) -> Any:
+    """``hydrogens``: whether those that are atoms of their own stay"""
     options = optional("rdkit.Chem", "molecules").SmilesParserParams()
     options.parseName = options.allowCXSMILES = False
-    options.sanitize = sanitize
+    options.sanitize, options.removeHs = sanitize, not hydrogens
     return options
 
 
@@ -279,7 +300,7 @@ def parse_block(block: MolBlock) -> Any:
         supplier.SetData(text, sanitize=sanitize)
         return supplier[0] if len(supplier) else None
 
-    return _parsed(parse, "the molecule", "a record of an SDF")
+    return _parsed(parse)
 
 
 def is_molecule(value: object) -> bool:
@@ -291,6 +312,8 @@ def molecule_and_smiles(given: Any, config: ReadConfig) -> tuple[Any, str]:
     """A molecule as ``config`` wants it, from SMILES, a record of an SDF, or RDKit's own less hydrogens; its SMILES"""
     if isinstance(given, DataError):
         raise given
+    if isinstance(given, str) and config.salts != "largest" and not config.hydrogens:
+        return parse_smiles(given), given.strip()
     molecule = parse_block(given) if isinstance(given, MolBlock) else given
     is_text = not is_molecule(molecule)
     molecule, smiles = (parse_smiles(given), given.strip()) if is_text else (molecule, "")
@@ -314,20 +337,28 @@ def molecule_and_smiles(given: Any, config: ReadConfig) -> tuple[Any, str]:
         return Chem.AddHs(molecule) if config.hydrogens else molecule, smiles
 
 
-def _parsed(parse: Callable[[bool], Any], shown: str, kind: str) -> Any:
-    """What RDKit parses without a word on the terminal, or a :class:`DataError` with its reason."""
+def _parsed(parse: Callable[[bool], Any], text: str | None = None) -> Any:
+    """What RDKit parses of a SMILES, or of a record of an SDF, without a word on the terminal, or a :class:`DataError`
+    with its reason."""
     from rdkit import rdBase
 
     with rdBase.BlockLogs():
         try:
             molecule = parse(True)
         except (RuntimeError, ValueError) as error:  # RDKit's own broken invariants
-            raise DataError(f"{shown} does not parse ({_one_line(str(error))})") from None
+            raise DataError(f"{_shown(text)} does not parse ({_one_line(str(error))})") from None
         if molecule is None:
-            raise DataError(f"{shown} does not parse ({_reason(parse) or f'this is not {kind}'})")
-        rule(molecule.GetNumAtoms(), f"{shown} has no atoms")
-        _name_centres(molecule)
+            why = _reason(parse) or f"this is not {'a record of an SDF' if text is None else 'SMILES'}"
+            raise DataError(f"{_shown(text)} does not parse ({why})")
+        if not molecule.GetNumAtoms():
+            raise DataError(f"{_shown(text)} has no atoms")
+        if text is None or "@" in text:
+            _name_centres(molecule)
         return molecule
+
+
+def _shown(text: str | None) -> str:
+    return "the molecule" if text is None else f"SMILES {short(text)}"
 
 
 def _name_centres(molecule: Any) -> None:

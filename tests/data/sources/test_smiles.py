@@ -268,6 +268,7 @@ def test_flat_arrays_are_what_atoms_and_bonds_say_one_by_one() -> None:
         "CCO", "C", "[Na+].[Cl-]", "C[C@H](N)C(=O)O", "C/C=C/C", "F/C=C\\F", "c1ccc2c(c1)CCC2", "C1CCCCCCCCC1",
         "[13CH4]", "C[N+](C)(C)C", "O=c1[nH]c(=O)[nH]cc1", "*c1ccccc1", "C#N", "N->[Fe]", "[O-]S(=O)(=O)c1cc[se]c1",
         "[2H]OC", "C12C3C4C1C5C2C3C45", "CC~C", "[H][H]", "C[S@](=O)c1ccccc1", "C" * 501, "[NH4+]", "B1OC1", *ON_RINGS,
+        "C1CCCCCC/C=C/1", "C1CCCCCC\\C=C/1", "N/N=C\\[C@H](F)C=C", "C/C=C/C=C\\C.C/C=C/[Na]", "CC=CC(/C)=C(/F)Cl",
     ]  # fmt: skip
     for chosen, hydrogens in product((texts, texts[:1], texts[1:2], texts[:20], [texts[20]]), (False, True)):
         molecules = [molecule_and_smiles(text, ReadConfig(hydrogens=hydrogens))[0] for text in chosen]
@@ -278,6 +279,24 @@ def test_flat_arrays_are_what_atoms_and_bonds_say_one_by_one() -> None:
             one, other = getattr(flat, field.name), getattr(single, field.name)
             assert np.array_equal(one, other) if isinstance(other, np.ndarray) else one == other, field.name
             assert getattr(one, "dtype", None) == getattr(other, "dtype", None), field.name
+
+
+@pytest.mark.parametrize(
+    "smiles",
+    [
+        "CCO", "CC=CC", "C/C=C\\C", "C[C@H](N)O", "[H]C([H])([H])O", "[2H]OC", "[H][H]", "[H+]", "[#1]C",
+        "[H]/N=C(/C)F",
+        "[C@@]([H])(F)(Cl)Br", "CN(=O)=O", "c1ccccc1N", "C1=CC=CC=C1", "N->[Fe]", "*C", "[CH2]C", "[nH]1cccc1", "B1OC1",
+    ],
+)  # fmt: skip
+def test_a_molecule_is_parsed_as_rdkit_would_parse_it_at_length(smiles: str) -> None:
+    """Whose own function looks for hydrogens and stereo marks in every one."""
+    from rdkit import Chem
+
+    ours, theirs = parse_smiles(smiles), Chem.MolFromSmiles(smiles)
+    assert Chem.MolToSmiles(ours, canonical=False) == Chem.MolToSmiles(theirs, canonical=False)
+    assert [atom_words(atom) for atom in ours.GetAtoms()] == [atom_words(atom) for atom in theirs.GetAtoms()]
+    assert bond_words(ours) == bond_words(theirs)
 
 
 def test_the_number_that_rdkit_gives_an_atom_tells_elements_hydrogens_and_charges_apart() -> None:

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from egocnn.errors import ConfigError
 from egocnn.nn import EgoConv
 from egocnn.nn.engines import Neighbours, ego_conv, ego_conv_ragged, ego_conv_reference
-from egocnn.nn.engines.cpu import Plan
+from egocnn.nn.engines.cpu import BLOCK, Plan
 
 Pair = tuple[int, int]  # rank from 1 on, node at that rank
 
@@ -207,3 +207,14 @@ def test_under_autocast_layers_return_its_type_rounded_once_after_products_are_a
         kept = called(x.bfloat16(), Neighbours(table, gate=torch.ones(table.shape)))
     assert kept.dtype == torch.bfloat16
     assert torch.equal(found, layer(x, table).bfloat16())
+
+
+@pytest.mark.parametrize("rows", [1, BLOCK - 1, BLOCK, BLOCK + 1, 3000])
+def test_rows_are_multiplied_alike_however_many_there_are(rows: int) -> None:
+    """Many by another library than few."""
+    torch.manual_seed(0)
+    x, weight, bias = torch.randn(rows, 24), torch.randn(3, 24, 40), torch.randn(40)
+    table = torch.stack([torch.arange(rows).roll(1), torch.full((rows,), -1)], dim=1)
+    found = ego_conv_ragged(x, Plan.of(table), weight, bias)
+    exact = bias.double() + x.double() @ weight[0].double() + x.roll(1, 0).double() @ weight[1].double()
+    torch.testing.assert_close(found.double(), exact, atol=1e-4, rtol=0)
