@@ -21,6 +21,7 @@ from torch import Tensor
 
 from egocnn.nn import EgoCNN, Output, Pool, SortPool
 from egocnn.nn.batch import Batch
+from egocnn.nn.engines.cpu import Plan
 from egocnn.nn.readout import by_column
 
 SAME = 1e-5  # Relative difference up to which two activations count as equal: rounding of float32 over a few layers.
@@ -45,13 +46,19 @@ class ForwardPass:
         """The layers that the readout reads: all of ``h`` with jumping knowledge, else the deepest alone."""
         return self.h if self.network.config.jump else self.h[-1:]
 
+    @property
+    def plan(self) -> Plan:
+        """Which products of nodes and filters each node adds up."""
+        ranked = self.batch.ranked(self.network.config.k)
+        return ranked.plan or Plan.of(ranked.table)
+
 
 def margins(logits: Tensor, classes: Tensor) -> Tensor:
-    """(B, C) logits, (B) class numbers -> (B) margins; (B, 1) values of a regressor -> (B) the values"""
-    if logits.shape[1] == 1:
-        return logits[:, 0]
-    own = torch.nn.functional.one_hot(classes, logits.shape[1]).bool()
-    return logits[own] - logits.masked_fill(own, -torch.inf).logsumexp(dim=1)
+    """(..., B, C) logits, (B) class numbers -> (..., B) margins; (..., B, 1) values of a regressor -> the values"""
+    if logits.shape[-1] == 1:
+        return logits[..., 0]
+    own = torch.nn.functional.one_hot(classes, logits.shape[-1]).bool()
+    return logits.masked_fill(~own, 0).sum(dim=-1) - logits.masked_fill(own, -torch.inf).logsumexp(dim=-1)
 
 
 def margin(

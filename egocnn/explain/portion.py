@@ -166,9 +166,9 @@ class Portion:
             )  # fmt: skip
 
 
-def mean_over_networks(of_each: Sequence[torch.Tensor]) -> Floats:
-    """Numbers of every network -> their mean, in double precision"""
-    return _numpy(torch.stack([numbers.double() for numbers in of_each]).mean(dim=0))
+def mean_over_networks(networks: int, of_each: Sequence[torch.Tensor]) -> Floats:
+    """Numbers of every network, or their sum -> the mean over so many networks, in double precision"""
+    return _numpy(torch.stack([numbers.double() for numbers in of_each]).sum(dim=0) / networks)
 
 
 def _numpy(values: torch.Tensor) -> Floats:

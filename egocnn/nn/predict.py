@@ -68,7 +68,7 @@ def distinct(batch: Batch, k: int, depth: int) -> Batch:
         table, own, code = torch.from_numpy(near[first]), torch.from_numpy(kind[first]), code[first]
         node, rank = map(torch.from_numpy, np.nonzero(code >= 0))
         products = products_of(node, rank, torch.from_numpy(code[code >= 0]), own, ranks, int(kind.max()) + 1)
-        between.append(Neighbours(table, plan=Plan(table, products.received_from, products)))
+        between.append(Neighbours(table, plan=Plan(table, products)))
         kinds.append(kind := after)
     few = replace(bags, rows=rows, offsets=torch.from_numpy(offsets).to(rows.dtype))
     return replace(batch, bags=few, kinds=tuple(map(torch.from_numpy, kinds)), between=tuple(between))

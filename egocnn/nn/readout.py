@@ -104,6 +104,13 @@ def by_column(x: Tensor, columns: int) -> Tensor:
     return x.reshape(*x.shape[:-1], -1, columns).transpose(-1, -2).flatten(-2)
 
 
+def times_presence(h: Tensor, presence: Tensor) -> Tensor:
+    """Rows (..., N, D) times presence (..., N); of R networks side by side (N, R D) times that in each (N, R)"""
+    if h.dim() > presence.dim():
+        return h * presence[..., None].to(h.dtype)
+    return (h.unflatten(1, (presence.shape[1], -1)) * presence[..., None].to(h.dtype)).flatten(1)
+
+
 def pool(h: Tensor, graph_of: Tensor, node_counts: Tensor, kind: str, presence: Tensor | None = None) -> Tensor:
     """Reduce the consecutive rows of every graph: (N, D), (N), (B) -> (B, D for each kind, joined by +); zeros for a
     graph without nodes. ``presence`` (N): how far the nodes are there, by which h has been multiplied already. A mean
@@ -117,8 +124,9 @@ def pool(h: Tensor, graph_of: Tensor, node_counts: Tensor, kind: str, presence: 
             continue
         total = sums(h, graph_of, node_counts) if total is None else total
         if each == "mean":
-            nodes = node_counts if presence is None else sums(presence[:, None], graph_of, node_counts)[:, 0]
-            pooled.append(total / torch.where(nodes > 0, nodes, 1).to(total.dtype)[:, None])
+            nodes = node_counts[:, None] if presence is None else sums(presence.view(len(h), -1), graph_of, node_counts)
+            of_each = nodes.repeat_interleave(h.shape[1] // nodes.shape[1], dim=1) if nodes.shape[1] > 1 else nodes
+            pooled.append(total / torch.where(of_each > 0, of_each, 1).to(total.dtype))
         else:
             pooled.append(log_of(total) if each == "log" else total)
     return torch.cat(pooled, dim=1) if len(pooled) > 1 else pooled[0]

@@ -35,7 +35,6 @@ class Plan:
     """Who is multiplied and added up with whom, for one neighbour table."""
 
     table: Tensor  # (N, K)
-    count: Tensor  # (N) neighbours present
     products: Products
 
     @staticmethod
@@ -44,13 +43,16 @@ class Plan:
         ranks = int(present.any(dim=0).nonzero().flatten()[-1:].sum()) + 1 if present.any() else 0
         node, rank = torch.nonzero(present[:, :ranks], as_tuple=True)
         own, near = torch.arange(len(present), device=node.device), neighbours[node, rank].long()
-        return Plan(neighbours, present.sum(dim=1), products_of(node, rank, near, own, ranks, len(own)))
+        return Plan(neighbours, products_of(node, rank, near, own, ranks, len(own)))
 
     @cached_property
-    def groups(self) -> tuple[tuple[Tensor, Tensor], ...]:
-        """Nodes with equally many neighbours, absent ones last: the nodes (n), each with its c neighbours (n, c + 1)"""
-        chosen = [torch.nonzero(self.count == c).flatten() for c in range(self.table.shape[1] + 1)]
-        return tuple((n, torch.cat([n[:, None], self.table[n, :c].long()], 1)) for c, n in enumerate(chosen) if len(n))
+    def pairs(self) -> tuple[Tensor, Tensor, Tensor]:
+        """(n) for each neighbour of each node, node after node: the node, the neighbour, and the product it sends"""
+        N, received = len(self.products.made_from), self.products.received
+        ends = torch.diff(self.products.received_from, append=received.new_tensor([len(received)]))
+        node = torch.repeat_interleave(torch.arange(len(ends), device=ends.device), ends)
+        sent = torch.nonzero(received >= N).flatten()
+        return node[sent], self.products.sources[received[sent] - N], received[sent]
 
 
 def products_of(node: Tensor, rank: Tensor, neighbour: Tensor, own: Tensor, ranks: int, N: int) -> Products:
@@ -106,37 +108,68 @@ def _products(plan: Sequence[Tensor]) -> Products:
 
 
 def _forward(x: Tensor, weight: Tensor, bias: Tensor, plan: Sequence[Tensor], relu: bool) -> Tensor:  # noqa: ARG001
-    N, products = len(x), _products(plan)
-    rows = x.new_empty(N + len(products.sources), weight.shape[2])
-    torch.addmm(bias, x, weight[0], out=rows[:N])
+    products = _products(plan)
+    return add_up(multiplied(x, weight, bias, products), products)
+
+
+def multiplied(x: Tensor, weight: Tensor, bias: Tensor, products: Products) -> Tensor:
+    """(N + V, D') the products, to which the own ones add the bias"""
+    N = len(x)
+    rows = x.new_empty(N + len(products.sources), len(bias))
+    _multiply(x, weight[0], rows[:N], bias)
     sizes = products.counts.tolist()
     parts = zip(torch.split(products.sources, sizes), torch.split(rows[N:], sizes), weight[1:].unbind(), strict=False)
     for sources, part, filters in parts:
-        torch.mm(x.index_select(0, sources), filters, out=part)
+        _multiply(x.index_select(0, sources), filters, part)
+    return rows
+
+
+def _multiply(x: Tensor, filters: Tensor, out: Tensor, bias: Tensor | None = None) -> None:
+    """Rows times filters (D, D'), or of R networks side by side (n, R D) times (R, D, D')"""
+    if filters.dim() == 2:
+        torch.mm(x, filters, out=out) if bias is None else torch.addmm(bias, x, filters, out=out)
+        return
+    several, into = (each.unflatten(1, (len(filters), -1)).transpose(0, 1) for each in (x, out))
+    if bias is None:
+        torch.bmm(several, filters, out=into)
+    else:
+        torch.baddbmm(bias.view(len(filters), 1, -1), several, filters, out=into)
+
+
+def add_up(rows: Tensor, products: Products) -> Tensor:
+    """(N + V, D') products -> (N, D') the sums of those that each node receives"""
     return _add_up(rows, products.received, products.received_from)
+
+
+def arriving(gradient: Tensor, products: Products) -> list[Tensor]:
+    """What arrives at the sums of all nodes (N, D') -> at their own products, and of each further rank at those read"""
+    read = _add_up(gradient, products.readers, products.readers_from)
+    return [gradient, *torch.split(read, products.counts.tolist())]
+
+
+def handed_back(parts: Sequence[Tensor], weight: Tensor, products: Products) -> Tensor:
+    """What arrives at the products -> (N, D) what they hand back to the rows that were multiplied"""
+    sizes = [len(part) for part in parts]
+    rows = parts[0].new_empty(sum(sizes), weight[0, ..., 0].numel())
+    for part, row, filters in zip(parts, torch.split(rows, sizes), weight.unbind(), strict=False):
+        _multiply(part, filters.mT, row)
+    return _add_up(rows, products.made, products.made_from)
 
 
 def _backward(
     gradient: Tensor, x: Tensor, weight: Tensor, plan: Sequence[Tensor], for_x: bool, for_weight: bool
 ) -> tuple[Tensor, Tensor]:
     """Gradients of x and weight; empty where not wanted"""
-    N, products = len(x), _products(plan)
-    sizes = products.counts.tolist()
-    arriving = (gradient, *torch.split(_add_up(gradient, products.readers, products.readers_from), sizes))
-    of_x, of_weight = x.new_empty(0), weight.new_empty(weight.shape if for_weight else 0)
+    products = _products(plan)
+    parts, of_weight = arriving(gradient, products), weight.new_empty(weight.shape if for_weight else 0)
     if for_weight:
-        of_weight[len(arriving) :].zero_()
+        of_weight[len(parts) :].zero_()
         torch.mm(x.t(), gradient, out=of_weight[0])
-        parts = zip(torch.split(products.sources, sizes), arriving[1:], of_weight[1:].unbind(), strict=False)
-        for sources, part, filters in parts:
+        several = torch.split(products.sources, products.counts.tolist())
+        for sources, part, filters in zip(several, parts[1:], of_weight[1:].unbind(), strict=False):
             # gathered again rather than kept: little time, and memory for the largest graphs
             torch.mm(x.index_select(0, sources).t(), part, out=filters)
-    if for_x:
-        rows = x.new_empty(N + len(products.sources), x.shape[1])
-        for part, row, filters in zip(arriving, torch.split(rows, [N, *sizes]), weight.unbind(), strict=False):
-            torch.mm(part, filters.t(), out=row)
-        of_x = _add_up(rows, products.made, products.made_from)
-    return of_x, of_weight
+    return handed_back(parts, weight, products) if for_x else x.new_empty(0), of_weight
 
 
 def _differentiable_backward(
