@@ -29,7 +29,7 @@ from egocnn.nn import EgoCNN, Output
 from egocnn.nn.device import by_halves, choose_device, one_thread
 from egocnn.nn.engines.reference import blocks
 from egocnn.nn.joined import joined
-from egocnn.nn.predict import portions
+from egocnn.nn.predict import distinct, portions
 from egocnn.nn.readout import Pool, by_column
 
 FEW = 256  # Nodes of all graphs together up to which a second thread costs more than it gives.
@@ -103,7 +103,7 @@ def _portions(
             else:
                 yield from _portions(model, some, own, config, attention, device)
         return
-    data, networks = model.encode(graphs).to(place), [network.to(place).eval() for network in model.networks]
+    data, networks = model.encode(graphs).to(place), [_placed(network, place).eval() for network in model.networks]
     # other techniques than ours look at each network by itself
     together, adds_up = joined(networks), config.technique == "contributions"
     several = [together] if adds_up else networks
@@ -125,6 +125,8 @@ def _portions(
             seen = networks[0].reads_absent
             parts = data.batch(chosen[wanted], None if seen else part, shape)
             presence = part.to(batch.attributes) if seen and part is not None else None
+            if place.type == "cpu" and not seen:
+                parts = distinct(parts, model.config.k, model.config.depth, FEW)
             return Question(together, parts, of_class[wanted], model, presence)
 
         heads_of = zip(several, passes, strict=True)  # nothing is read out where no node is present
@@ -160,6 +162,11 @@ def _portions(
         with asking_no_gradients(networks):
             found = list(by_halves(importances, chosen))
         yield from found
+
+
+def _placed(network: EgoCNN, place: torch.device) -> EgoCNN:
+    """To go through a network that is there already takes as long as a small part of it computes."""
+    return network if network.out.weight.device == place else network.to(place)
 
 
 @contextmanager

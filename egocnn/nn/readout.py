@@ -124,9 +124,12 @@ def pool(h: Tensor, graph_of: Tensor, node_counts: Tensor, kind: str, presence: 
             continue
         total = sums(h, graph_of, node_counts) if total is None else total
         if each == "mean":
-            nodes = node_counts[:, None] if presence is None else sums(presence.view(len(h), -1), graph_of, node_counts)
-            of_each = nodes.repeat_interleave(h.shape[1] // nodes.shape[1], dim=1) if nodes.shape[1] > 1 else nodes
-            pooled.append(total / torch.where(of_each > 0, of_each, 1).to(total.dtype))
+            several = None if presence is None else presence if presence.dim() == h.dim() else presence[:, None]
+            nodes = node_counts[:, None] if several is None else sums(several, graph_of, node_counts)
+            mean = (
+                total.unflatten(1, (nodes.shape[1], -1)) / torch.where(nodes > 0, nodes, 1).to(total.dtype)[..., None]
+            )
+            pooled.append(mean.flatten(1))
         else:
             pooled.append(log_of(total) if each == "log" else total)
     return torch.cat(pooled, dim=1) if len(pooled) > 1 else pooled[0]

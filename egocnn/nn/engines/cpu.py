@@ -35,15 +35,24 @@ class Plan:
     """Who is multiplied and added up with whom, for one neighbour table."""
 
     table: Tensor  # (N, K)
-    products: Products
+    known: Products | None = None  # if they have been worked out already
 
     @staticmethod
     def of(neighbours: Tensor) -> "Plan":
-        present = neighbours >= 0
+        plan = Plan(neighbours)
+        _ = plan.products  # now, and not at first use: several threads may read it
+        return plan
+
+    @cached_property
+    def products(self) -> Products:
+        """Worked out when first asked for."""
+        if self.known is not None:
+            return self.known
+        neighbours, present = self.table, self.table >= 0
         ranks = int(present.any(dim=0).nonzero().flatten()[-1:].sum()) + 1 if present.any() else 0
         node, rank = torch.nonzero(present[:, :ranks], as_tuple=True)
         own, near = torch.arange(len(present), device=node.device), neighbours[node, rank].long()
-        return Plan(neighbours, products_of(node, rank, near, own, ranks, len(own)))
+        return products_of(node, rank, near, own, ranks, len(own))
 
     @cached_property
     def pairs(self) -> tuple[Tensor, Tensor, Tensor]:
