@@ -25,7 +25,6 @@ from egocnn.errors import RunError
 from egocnn.nn.batch import Bags, Batch
 from egocnn.nn.embed import PatchShape
 from egocnn.nn.engines import Neighbours
-from egocnn.nn.engines.cpu import Plan
 
 PREFIX = ".prepared"  # How names of shared files begin.
 OF_NODES = ("steps", "node_label", "attributes", "place")  # What a record has a row of for every node,
@@ -94,10 +93,8 @@ class EncodedGraphs:
         entries = ranges(self.bag_ptr[nodes], bag_counts)
         offsets = (bag_counts.cumsum(0) - bag_counts).to(self.bag_rows.dtype)
         weight = None if self.bag_weight is None else self.bag_weight[entries]
-        # of parts of graphs, mostly only what tells their nodes apart is needed
-        near = Neighbours.of(table) if there is None or table.is_cuda else Neighbours(table, plan=Plan(table))
         batch = Batch(
-            neighbours=near, bags=Bags(rows=self.bag_rows[entries], offsets=offsets, weight=weight),
+            neighbours=Neighbours.of(table), bags=Bags(rows=self.bag_rows[entries], offsets=offsets, weight=weight),
             node_label=self.node_label[nodes], attributes=self.attributes[nodes], place=place,
             graph_of=graph_of, node_counts=counts, target=None if self.target is None else self.target[chosen],
         )  # fmt: skip

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
-from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -103,21 +102,20 @@ def _portions(
             else:
                 yield from _portions(model, some, own, config, attention, device)
         return
-    data, networks = model.encode(graphs).to(place), [_placed(network, place).eval() for network in model.networks]
-    # other techniques than ours look at each network by itself
-    together, adds_up = joined(networks), config.technique == "contributions"
-    several = [together] if adds_up else networks
+    data, networks = model.encode(graphs).to(place), [_placed(network, place) for network in model.networks]
+    # other techniques look at each network by itself
+    several: Sequence[EgoCNN] = [joined(networks)] if config.technique == "contributions" else networks
     heads = [None] * len(several) if attention is None else [head.to(place) for head in attention]
 
     @torch.no_grad()
     def importances(chosen: torch.Tensor) -> Portion:
         some, batch = chosen.cpu().numpy(), data.batch(chosen)
         passes: list[Output] = [network(batch) for network in several]
-        outputs = passes[0].output if adds_up else torch.stack([each.output for each in passes])
-        output = outputs.mean(dim=0)
-        check_finite(output.double().cpu().numpy(), [graphs.names[g] for g in some.tolist()])
-        of_class = output.argmax(dim=1) if classes is None else torch.from_numpy(classes[some]).to(place)
-        whole, shape = Question(together, batch, of_class, model), model.encoder.shape(model.config)
+        outputs = torch.stack([each.output for each in passes]).flatten(0, -3)
+        mean = outputs.mean(dim=0)
+        check_finite(mean.double().cpu().numpy(), [graphs.names[g] for g in some.tolist()])
+        of_class = mean.argmax(dim=1) if classes is None else torch.from_numpy(classes[some]).to(place)
+        whole, shape = Question(networks, batch, of_class, model), model.encoder.shape(model.config)
 
         def question(numbers: Ints, there: Bools | None) -> Question:
             wanted = torch.from_numpy(numbers).to(place)
@@ -127,21 +125,20 @@ def _portions(
             presence = part.to(batch.attributes) if seen and part is not None else None
             if place.type == "cpu" and not seen:
                 parts = distinct(parts, model.config.k, model.config.depth, FEW)
-            return Question(together, parts, of_class[wanted], model, presence)
+            return Question(several, parts, of_class[wanted], model, presence)
 
         heads_of = zip(several, passes, strict=True)  # nothing is read out where no node is present
-        each = [each.head(torch.zeros_like(of.pooled[:1])) for each, of in heads_of]
-        nobody = torch.cat(each).reshape(len(networks), -1).mean(dim=0).double()
+        empty = torch.stack([each.head(torch.zeros_like(of.pooled[:1])) for each, of in heads_of])
+        nobody = empty.flatten(0, -2).mean(dim=0).double()
         portion = Portion(
             model=model, graphs=graphs[some], classes=of_class.cpu().numpy(),
-            outputs_of_each=outputs.double().cpu().numpy(), output=whole.of_outputs(output.double()).cpu().numpy(),
+            outputs_of_each=outputs.double().cpu().numpy(), output=whole.of_outputs(mean.double()).cpu().numpy(),
             base=whole.of_outputs(nobody.expand(len(some), -1)).cpu().numpy(), whole=whole, question=question,
             known={b"": nobody.cpu().numpy()}, nodes=np.zeros(0), edges=np.zeros(0), trace=None,
         )  # fmt: skip
         if config.technique == "occlusion":
             nodes, edges = occlude(model, portion.graphs, portion.classes, device=device)
             return replace(portion, nodes=nodes, edges=edges)
-        mean = partial(mean_over_networks, len(networks))
         places, edge_numbers = batch.places(shape), EdgeNumbers.of(portion.graphs, place)
         found = [
             TECHNIQUES[config.technique](ExplainedBatch(
@@ -150,13 +147,14 @@ def _portions(
             ))
             for network, output, head in zip(several, passes, heads, strict=True)
         ]  # fmt: skip
-        steps = zip(*([(each.nodes, each.edges), *each.trace] for each in found), strict=True)
-        (nodes, edges), *trace = ([mean(kind) for kind in zip(*each, strict=True)] for each in steps)
+        steps, R = zip(*([(each.nodes, each.edges), *each.trace] for each in found), strict=True), len(networks)
+        (nodes, edges), *trace = ([mean_over_networks(kind, R) for kind in zip(*each, strict=True)] for each in steps)
         layers = Trace(np.stack([n for n, _ in trace]), np.stack([e for _, e in trace])) if trace else None
         portion = replace(portion, nodes=nodes, edges=edges, trace=layers).symmetric()
         if config.technique != "contributions":
             return portion
-        return portion.adding_up(mean([each.read_out for each in found if each.read_out is not None]), config.steps)
+        read_out = mean_over_networks([each.read_out for each in found if each.read_out is not None], R)
+        return portion.adding_up(read_out, config.steps)
 
     for chosen in portions(data, gradients=True):
         with asking_no_gradients(networks):
@@ -165,8 +163,8 @@ def _portions(
 
 
 def _placed(network: EgoCNN, place: torch.device) -> EgoCNN:
-    """To go through a network that is there already takes as long as a small part of it computes."""
-    return network if network.out.weight.device == place else network.to(place)
+    """There and in evaluation mode; to go through all of a network takes as long as to compute a small part of it."""
+    return (network if network.out.weight.device == place else network.to(place)).eval()
 
 
 @contextmanager
@@ -196,7 +194,7 @@ def huge_portion(model: Model, graph: Graphs, classes: Ints | None, device: torc
         held += found.cpu().numpy()
     each, nobody = torch.split(torch.stack(outputs).double(), 1, dim=1)
     of_class = each.mean(dim=0).argmax(dim=1) if classes is None else torch.from_numpy(classes).to(device)
-    question = Question(joined(model.networks), batch, of_class, model)
+    question = Question(model.networks, batch, of_class, model)
     answer, base = (question.of_outputs(several.mean(dim=0)).cpu().numpy() for several in (each, nobody))
     of_nodes = mean_in_groups(held[:, int(of_class)], symmetric_groups(model.encoder.told_apart(graph))[0])
     nodes = contributions(graph, of_nodes, of_nodes, answer - base)

@@ -166,8 +166,8 @@ class Portion:
             )  # fmt: skip
 
 
-def mean_over_networks(networks: int, of_each: Sequence[torch.Tensor]) -> Floats:
-    """Numbers of every network, or their sum -> the mean over so many networks, in double precision"""
+def mean_over_networks(of_each: Sequence[torch.Tensor], networks: int) -> Floats:
+    """Numbers of each of so many networks, or what they come to for all -> their mean, in double precision"""
     return _numpy(torch.stack([numbers.double() for numbers in of_each]).sum(dim=0) / networks)
 
 

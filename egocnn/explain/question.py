@@ -7,6 +7,7 @@ The output that is explained is the calibrated log-odds of a class against the r
 with the logits z at presence :math:`\pi` (N) and the temperature T, or the predicted value in the unit of the target.
 :math:`y(1)` is the output, :math:`y(0)`, with no node present, the base."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -14,16 +15,15 @@ from torch import Tensor
 
 from egocnn.explain.evidence import margins
 from egocnn.model import Model
-from egocnn.nn import Output
+from egocnn.nn import EgoCNN, Output
 from egocnn.nn.batch import Batch
-from egocnn.nn.joined import JoinedNetworks
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Question:
     """Networks, the graphs that they are asked about, and the class of each graph that is explained."""
 
-    network: JoinedNetworks
+    networks: Sequence[EgoCNN]  # each alone, or joined; in evaluation mode, their weights asking for no gradient
     batch: Batch
     classes: Tensor  # (B) class numbers; of no meaning for a regressor
     model: Model
@@ -35,25 +35,19 @@ class Question:
 
     def outputs(self, presence: Tensor | None = None) -> Tensor:
         """(B, C) the mean of the networks' logits, or standardised values"""
-        output: Output = self.network(self.batch, self.presence if presence is None else presence)
-        return output.output.mean(dim=0)
+        there = self.presence if presence is None else presence
+        passes: list[Output] = [network(self.batch, there) for network in self.networks]
+        return torch.stack([each.output for each in passes]).flatten(0, -3).mean(dim=0)
 
     def of_outputs(self, outputs: Tensor) -> Tensor:
-        """(..., B, C) -> (..., B) the output that is explained"""
+        """(B, C) -> (B) the output that is explained"""
         if self.model.class_names:
             return margins(outputs / self.model.temperature, self.classes.to(outputs.device))
-        return self.model.encoder.to_value(outputs[..., 0])
+        return self.model.encoder.to_value(outputs[:, 0])
 
-    def slope(self, presence: Tensor, shares: Tensor | None = None, weights: Tensor | None = None) -> Tensor:
-        """(N) how much the output of a graph rises with the presence of each of its nodes; by default for all networks
-        alike. ``shares`` (n, R): of a sum of n outputs with these weights (n), for which the networks count so much, at
-        the presence in each (N, R)."""
+    def slope(self, presence: Tensor) -> Tensor:
+        """(N) how much the output of a graph rises with the presence of each of its nodes"""
         with torch.enable_grad():
             presence = presence.detach().requires_grad_()
-            outputs: Tensor = self.network(self.batch, presence).output
-            if shares is None or weights is None:
-                answer = self.of_outputs(outputs.mean(dim=0)).sum()
-            else:
-                answer = weights @ self.of_outputs(torch.tensordot(shares, outputs, 1)).sum(dim=1)
-            (found,) = torch.autograd.grad(answer, presence)
-        return found if found.dim() == 1 else found.sum(dim=1)
+            (found,) = torch.autograd.grad(self.answer(presence).sum(), presence)
+        return found

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from egocnn.nn.engines import Neighbours
 from egocnn.nn.engines.reference import gather_egos
-from egocnn.nn.readout import counted, first_of_each, pool, times_presence
+from egocnn.nn.readout import counted, first_of_each, pool
 from egocnn.nn.rows import PACKED, PresentRows, Rows
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ class Layout:
     def inputs_of(self, columns: int) -> Tensor:
         """(N, columns) what nodes add to the counts of the inputs"""
         inputs = counted(self.node_label, self.attributes, columns) if self.inputs is None else self.inputs
-        return inputs if self.presence is None else times_presence(inputs, self.presence)
+        return inputs if self.presence is None else inputs * self.presence[..., None].to(inputs)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -4,7 +4,6 @@ once; what the head returns has a leading axis R. Bit for bit, each computes wha
 
 from collections.abc import Sequence
 from copy import copy
-from dataclasses import replace
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -12,62 +11,41 @@ import torch
 from torch import Tensor, nn
 
 from egocnn.nn.batch import Batch
-from egocnn.nn.embed import Attributes, PatchySan
-from egocnn.nn.model import EgoCNN, Output
+from egocnn.nn.embed import PatchySan
+from egocnn.nn.model import EgoCNN
 
 
 class JoinedNetworks(EgoCNN):
-    """Copies of the weights of all networks; see :func:`joined`."""
+    """The networks by copies of their weights; see :func:`joined`."""
 
     def __init__(self, networks: Sequence[EgoCNN]) -> None:
         nn.Module.__init__(self)
-        first, self.number = networks[0], len(networks)
+        self.__dict__.update({**networks[0].__dict__, "_modules": {**networks[0]._modules}, "training": False})
+        self.each = tuple(map(copy, networks))  # not the networks themselves: they would never be gone
         self.kept: dict[Any, Any] = {}  # what others have worked out from the weights, which never change
-        for name in ("config", "custom_embedding", "counted", "widths", "readout", "dropout", "pool_dropout"):
-            setattr(self, name, getattr(first, name))
-        self.embeds = nn.ModuleList(network.embed for network in networks)
-        self.embed = _embedding(self.embeds)
+        if isinstance(networks[0].embed, PatchySan):
+            self.embed = _side_by_side([network.embed for network in networks])
         layers = zip(*(network.convs for network in networks), strict=True)
-        self.convs = nn.ModuleList(_like(layer, weight=1) for layer in layers)
-        self.hidden, self.out = (
-            _like([getattr(network, name) for network in networks], weight=0, bias=0) for name in ("hidden", "out")
-        )
-        self.pool_norm, self.norm = (
-            _Norms([getattr(network, name) for network in networks]) for name in ("pool_norm", "norm")
-        )
-        self._find_columns(self.hidden.weight.shape[2])
-        self.eval()
+        self.convs = nn.ModuleList(_side_by_side(layer, weight=1) for layer in layers)
+        widths = [*(conv.weight.shape[2] for conv in self.convs), self.config.width][0 if self.config.jump else -1 :]
+        rows, R = self.hidden.in_features // (sum(widths) + self.counted), len(networks)
+        starts = [rows * R * sum(widths[:number]) for number in range(len(widths) + 1)]
+        inputs, columns = torch.arange(rows * self.counted).expand(R, -1) + starts.pop(), list[Tensor]()
+        for start, width in zip(starts, widths, strict=True):
+            block = torch.arange(rows * R * width).view(rows, R, width)
+            columns.append(start + block.transpose(0, 1).flatten(1))
+        # (R, ...) of what is read out, what each network reads: of inputs all the same
+        self.columns = torch.cat([*columns, inputs], 1).to(self.hidden.weight.device)
 
-    def _find_columns(self, read: int) -> None:
-        """(R, ...) of what is read out, what each network reads; the inputs are mostly the same for all of them"""
-        first, R = self.config.jump, self.number
-        widths = [*(conv.weight.shape[2] for conv in self.convs), self.config.width][0 if first else -1 :]
-        rows, columns = read // (sum(widths) + self.counted), list[Tensor]()
-        for width in widths:
-            block = torch.arange(rows * R * width).view(rows, R, width).transpose(0, 1).flatten(1)
-            columns.append(block + sum(each.numel() for each in columns))
-        at, inputs = sum(each.numel() for each in columns), torch.arange(rows * self.counted)
-        several = inputs.expand(R, -1), inputs * R + torch.arange(R)[:, None]
-        self.width, place = at + len(inputs), self.hidden.weight.device
-        self.columns = [torch.cat([*columns, at + each], 1).to(place) for each in several]
-
-    def forward(self, batch: Batch, presence: Tensor | None = None, *, embedded: Tensor | None = None) -> Output:
-        """As every network does it; ``presence`` may be that in each of them (N, R), nowhere 0."""
-        if presence is None or presence.dim() == 1:
-            return super().forward(batch, presence, embedded=embedded)
-        several = [batch.at_presence(own) for own in presence.unbind(1)]
-        h = torch.cat([embed(own) for embed, own in zip(self.embeds, several, strict=True)], 1)
-        batch = replace(batch, presence=presence)
-        if self.counted:
-            inputs = [replace(own, presence=None).inputs_of(self.counted) for own in several]
-            batch = replace(batch, inputs=torch.cat(inputs, 1))
-        return self._onwards(h, batch, presence)
+    def _embed(self, batch: Batch) -> Tensor:
+        if isinstance(self.embed, PatchySan):
+            return super()._embed(batch)
+        return torch.cat([network._embed(batch) for network in self.each], dim=1)
 
     def head(self, pooled: Tensor, batch: Batch | None = None) -> Tensor:
-        """The dense layers of all networks: (B, ...) as :meth:`read_out` gives it -> (R, B, C)"""
-        columns = self.columns[pooled.shape[1] > self.width]
-        own = pooled.index_select(1, columns.flatten()).unflatten(1, columns.shape)
-        return super().head(own.transpose(0, 1), batch)
+        """The dense layers of each network: (B, ...) as :meth:`read_out` gives it -> (R, B, C)"""
+        parts = pooled.index_select(1, self.columns.flatten()).chunk(len(self.each), dim=1)
+        return torch.stack([network.head(part, batch) for network, part in zip(self.each, parts, strict=True)])
 
 
 KNOWN: WeakKeyDictionary[EgoCNN, tuple[Any, JoinedNetworks]] = WeakKeyDictionary()
@@ -75,7 +53,7 @@ KNOWN: WeakKeyDictionary[EgoCNN, tuple[Any, JoinedNetworks]] = WeakKeyDictionary
 
 @torch.no_grad()
 def joined(networks: Sequence[EgoCNN]) -> JoinedNetworks:
-    """The networks as one, which is kept for the next time until the weights change."""
+    """The networks as one, which is kept for the next time until their weights change."""
     modules = [module for network in networks for module in network.modules()]
     tensors = [t for m in modules for t in (*m._parameters.values(), *m._buffers.values()) if t is not None]
     state = [(t.data_ptr(), t.dtype, 0 if t.is_inference() else t._version) for t in tensors]
@@ -85,55 +63,14 @@ def joined(networks: Sequence[EgoCNN]) -> JoinedNetworks:
     return known[1]
 
 
-def _embedding(embeds: nn.ModuleList) -> nn.Module:
-    if isinstance(embeds[0], PatchySan):
-        return _like(embeds)
-    return (_Repeated if isinstance(embeds[0], Attributes) else _SideBySide)(embeds)
-
-
-def _like(several: Sequence[Any], **axes: int) -> Any:
-    """Modules of one kind as one, whose weights are stacked along these axes, or end to end; so are their norms."""
+def _side_by_side(several: Sequence[Any], **axes: int) -> Any:
+    """Modules of one kind, and their norms, as one: their tensors are stacked along these axes, or end to end."""
     own = copy(several[0])
-    of_each = {name: [module._parameters[name].detach() for module in several] for name in own._parameters}
-    own._parameters = {
-        name: nn.Parameter(torch.stack(each, axes[name]) if name in axes else torch.cat(each, -1), requires_grad=False)
-        for name, each in of_each.items()
-    }
-    own._modules = {name: _norm([module._modules[name] for module in several]) for name in own._modules}
+    for kind in ("_parameters", "_buffers"):
+        of_each = {name: [getattr(module, kind)[name].detach() for module in several] for name in getattr(own, kind)}
+        own.__dict__[kind] = {
+            name: torch.stack(each, axes[name]) if name in axes else torch.cat(torch.atleast_1d(*each), -1)
+            for name, each in of_each.items()
+        }
+    own._modules = {name: _side_by_side([module._modules[name] for module in several]) for name in own._modules}
     return own
-
-
-def _norm(several: Sequence[Any]) -> Any:
-    """Norms as one of as many more columns."""
-    if not isinstance(several[0], nn.BatchNorm1d):
-        return nn.Identity()
-    own = _like(several)
-    own._buffers = {name: torch.cat([n._buffers[name].view(-1) for n in several]) for name in several[0]._buffers}
-    return own
-
-
-class _Norms(nn.Module):
-    """The norm of every network, for rows (R, B, D)."""
-
-    def __init__(self, several: Sequence[nn.Module]) -> None:
-        super().__init__()
-        self.norm = _norm(several)
-
-    def forward(self, x: Tensor) -> Tensor:
-        flat: Tensor = self.norm(x.transpose(0, 1).flatten(1))
-        return flat.unflatten(1, (len(x), -1)).transpose(0, 1)
-
-
-class _SideBySide(nn.Module):
-    """Embedding modules of the user's own."""
-
-    def __init__(self, embeds: nn.ModuleList) -> None:
-        super().__init__()
-        self.embeds = embeds
-
-    def forward(self, batch: Batch) -> Tensor:
-        return torch.cat([embed(batch) for embed in self.embeds], dim=1)
-
-
-class _Repeated(_SideBySide, Attributes):
-    """The attributes, once for every network."""

@@ -13,7 +13,7 @@ from egocnn.errors import ConfigError
 from egocnn.nn.batch import Batch
 from egocnn.nn.conv import EgoConv
 from egocnn.nn.embed import Attributes, PatchShape, PatchySan
-from egocnn.nn.readout import BINS, Pool, SortPool, by_column, times_presence
+from egocnn.nn.readout import BINS, Pool, SortPool, by_column
 from egocnn.nn.rows import PACKED, Activation, Dense, SeededDropout
 
 
@@ -116,10 +116,7 @@ class EgoCNN(nn.Module):
             Outputs (B, C), the activations of every layer (N, D), and what the head reads (B, ...)."""
         if presence is not None:
             batch = batch.at_presence(presence)
-        return self._onwards(self._embed(batch) if embedded is None else embedded, batch, presence)
-
-    def _onwards(self, h: Tensor, batch: Batch, presence: Tensor | None) -> Output:
-        """From what the node embedding returns (N, D)."""
+        h = self._embed(batch) if embedded is None else embedded
         h = self._present(h, presence)  # (N, D)
         layers = [self._output_of(h, batch, 0)]
         for layer, conv in enumerate(self.convs, 1):
@@ -140,7 +137,7 @@ class EgoCNN(nn.Module):
         return partial(batch.nodes.activate, dropout=self.dropout, layer=layer)
 
     def _present(self, h: Tensor, presence: Tensor | None) -> Tensor:
-        return h if presence is None else times_presence(h, presence)
+        return h if presence is None else h * presence[..., None].to(h.dtype)
 
     def _output_of(self, h: Tensor, batch: Batch, layer: int) -> Tensor:
         """What the output holds of a layer; of a graph too large to hold them all, what the readout takes of it."""

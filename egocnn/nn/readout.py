@@ -104,13 +104,6 @@ def by_column(x: Tensor, columns: int) -> Tensor:
     return x.reshape(*x.shape[:-1], -1, columns).transpose(-1, -2).flatten(-2)
 
 
-def times_presence(h: Tensor, presence: Tensor) -> Tensor:
-    """Rows (..., N, D) times presence (..., N); of R networks side by side (N, R D) times that in each (N, R)"""
-    if h.dim() > presence.dim():
-        return h * presence[..., None].to(h.dtype)
-    return (h.unflatten(1, (presence.shape[1], -1)) * presence[..., None].to(h.dtype)).flatten(1)
-
-
 def pool(h: Tensor, graph_of: Tensor, node_counts: Tensor, kind: str, presence: Tensor | None = None) -> Tensor:
     """Reduce the consecutive rows of every graph: (N, D), (N), (B) -> (B, D for each kind, joined by +); zeros for a
     graph without nodes. ``presence`` (N): how far the nodes are there, by which h has been multiplied already. A mean
@@ -124,12 +117,8 @@ def pool(h: Tensor, graph_of: Tensor, node_counts: Tensor, kind: str, presence: 
             continue
         total = sums(h, graph_of, node_counts) if total is None else total
         if each == "mean":
-            several = None if presence is None else presence if presence.dim() == h.dim() else presence[:, None]
-            nodes = node_counts[:, None] if several is None else sums(several, graph_of, node_counts)
-            mean = (
-                total.unflatten(1, (nodes.shape[1], -1)) / torch.where(nodes > 0, nodes, 1).to(total.dtype)[..., None]
-            )
-            pooled.append(mean.flatten(1))
+            nodes = node_counts if presence is None else sums(presence[:, None], graph_of, node_counts)[:, 0]
+            pooled.append(total / torch.where(nodes > 0, nodes, 1).to(total.dtype)[:, None])
         else:
             pooled.append(log_of(total) if each == "log" else total)
     return torch.cat(pooled, dim=1) if len(pooled) > 1 else pooled[0]

@@ -13,7 +13,6 @@ from egocnn.explain.question import Question
 from egocnn.explain.techniques import ExplainedBatch
 from egocnn.explain.techniques.attention import AttentionHead
 from egocnn.model import Model
-from egocnn.nn.joined import joined
 from tests.support.networks import OwnVectors, doubled, untrained, whole_batch
 from tests.support.tiny import plain_model
 
@@ -39,7 +38,7 @@ def question_for(predictor: Model, graphs: Graphs, classes: Sequence[int] | None
     batch = doubled(predictor.encode(graphs).batch(torch.arange(len(graphs))))
     networks = [network.double().eval().requires_grad_(False) for network in predictor.networks]
     wanted = torch.tensor([0] * len(graphs) if classes is None else list(classes))
-    return Question(joined(networks), batch, wanted, predictor)
+    return Question(networks, batch, wanted, predictor)
 
 
 def forward_pass(

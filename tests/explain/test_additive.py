@@ -17,7 +17,6 @@ from egocnn.explain.additive import Views, blurred, contributions, handed_to_edg
 from egocnn.explain.additive.cycles import LONGEST, MOST_EDGES, MOST_SEEN, Cycles
 from egocnn.explain.structure import CriticalStructure
 from egocnn.model import Model
-from egocnn.nn.joined import joined
 from tests.explain.random_models import USUAL, assert_close, predictor_for, question_for
 from tests.support.invariance import relabel
 from tests.support.samples import cycle, one_graph
@@ -256,12 +255,11 @@ def test_networks_that_divide_the_points_give_the_mean_of_what_each_gives_at_its
     classes: int, networks: int
 ) -> None:
     graphs = trees(classes)
-    model = model_of(classes, networks, {})
-    question = question_for(model, graphs)
+    question = question_for(model_of(classes, networks, {}), graphs)
     points, weights = np.polynomial.legendre.leggauss(3)
     wanted = np.zeros(graphs.n_nodes)
     for number, asked in enumerate({1: "000", 2: "010", 3: "012", 5: ("03", "14", "2")}[networks]):
-        own = replace(question, network=joined([model.networks[int(each)] for each in asked]))
+        own = replace(question, networks=[question.networks[int(each)] for each in asked])
         presence = torch.full((graphs.n_nodes,), (points[number] + 1) / 2, dtype=torch.float64)
         wanted += weights[number] / 2 * own.slope(presence).numpy()
     found = integrated_gradients(question, 3, divided=True).numpy()

@@ -34,7 +34,7 @@ negative g:
 The edges are a second view of the same total: every node hands its contribution to its edges in equal parts. A node
 without edges has none to hand it to."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -73,19 +73,10 @@ class Views:
 def integrated_gradients(question: Question, steps: int, *, divided: bool) -> Tensor:
     """(N) the slope in every node's presence, averaged from the empty graph to the whole one. ``divided``: the networks
     divide the points among themselves instead of all being asked at every point."""
-    R, total = question.network.number, question.batch.attributes.new_zeros(len(question.batch.place))
-    points, weights = np.polynomial.legendre.leggauss(steps)
-    points, weights = (torch.from_numpy(each / 2).to(total) for each in (points + 1, weights))
-    if R == 1 or not divided:
-        for point, weight in zip(points, weights, strict=True):
-            total += weight * question.slope(torch.full_like(total, float(point)))
-        return total
-    for first in range(0, steps, R):  # all that a pass of every network, each at a point of its own, can answer
-        numbers = (first + torch.arange(R)) if steps > R else torch.arange(R) % steps
-        asks = (torch.arange(steps)[:, None] == numbers).to(total)
-        several = asks.sum(dim=1) > 0
-        presence = points[numbers.clamp(max=steps - 1)].expand(len(total), R)
-        total += question.slope(presence, (asks / asks.sum(dim=1, keepdim=True))[several], weights[several])
+    networks, total = question.networks, question.batch.attributes.new_zeros(len(question.batch.place))
+    for number, (point, weight) in enumerate(zip(*np.polynomial.legendre.leggauss(steps), strict=True)):
+        asked = networks[number % len(networks) :: steps] if divided else networks
+        total += weight / 2 * replace(question, networks=asked).slope(torch.full_like(total, (point + 1) / 2))
     return total
 
 

@@ -35,24 +35,15 @@ class Plan:
     """Who is multiplied and added up with whom, for one neighbour table."""
 
     table: Tensor  # (N, K)
-    known: Products | None = None  # if they have been worked out already
+    products: Products
 
     @staticmethod
     def of(neighbours: Tensor) -> "Plan":
-        plan = Plan(neighbours)
-        _ = plan.products  # now, and not at first use: several threads may read it
-        return plan
-
-    @cached_property
-    def products(self) -> Products:
-        """Worked out when first asked for."""
-        if self.known is not None:
-            return self.known
-        neighbours, present = self.table, self.table >= 0
+        present = neighbours >= 0
         ranks = int(present.any(dim=0).nonzero().flatten()[-1:].sum()) + 1 if present.any() else 0
         node, rank = torch.nonzero(present[:, :ranks], as_tuple=True)
         own, near = torch.arange(len(present), device=node.device), neighbours[node, rank].long()
-        return products_of(node, rank, near, own, ranks, len(own))
+        return Plan(neighbours, products_of(node, rank, near, own, ranks, len(own)))
 
     @cached_property
     def pairs(self) -> tuple[Tensor, Tensor, Tensor]:
@@ -138,11 +129,8 @@ def _multiply(x: Tensor, filters: Tensor, out: Tensor, bias: Tensor | None = Non
     if filters.dim() == 2:
         torch.mm(x, filters, out=out) if bias is None else torch.addmm(bias, x, filters, out=out)
         return
-    several, into = (each.unflatten(1, (len(filters), -1)).transpose(0, 1) for each in (x, out))
-    if bias is None:
-        torch.bmm(several, filters, out=into)
-    else:
-        torch.baddbmm(bias.view(len(filters), 1, -1), several, filters, out=into)
+    x, out = (each.unflatten(1, (len(filters), -1)).transpose(0, 1) for each in (x, out))
+    torch.bmm(x, filters, out=out) if bias is None else torch.baddbmm(bias.view(len(x), 1, -1), x, filters, out=out)
 
 
 def add_up(rows: Tensor, products: Products) -> Tensor:

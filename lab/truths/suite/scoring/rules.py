@@ -32,7 +32,6 @@ from egocnn.explain.techniques import ExplainedBatch, by_relevance
 from egocnn.files import write_json
 from egocnn.model import Model
 from egocnn.nn.batch import Batch
-from egocnn.nn.joined import joined
 from egocnn.train.recipe import learn
 from lab.record import circumstances
 from lab.truths.importance import edges_from_nodes
@@ -134,7 +133,7 @@ def views(model: Model, part: ExplainedPart) -> dict[str, Floats]:
     found = {}
     with asking_no_gradients([network]):
         for points in POINTS:
-            question = Question(joined([network]), batch, classes, model)
+            question = Question([network], batch, classes, model)
             found[f"gradients {points}"] = integrated_gradients(question, points, divided=False)
         for gamma in GAMMAS:
             traced = by_relevance(_explained(model, graphs, batch, classes, gamma), against=1.0)
