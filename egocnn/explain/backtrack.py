@@ -39,7 +39,7 @@ from egocnn.explain.evidence import ForwardPass, margin
 from egocnn.nn import Attributes, EgoCNN, EgoConv, PatchySan
 from egocnn.nn.batch import Batch, Places
 from egocnn.nn.conv import fold
-from egocnn.nn.engines.cpu import Plan, add_up, arriving, handed_back, multiplied
+from egocnn.nn.engines.cpu import Plan, backward, multiplied
 from egocnn.nn.joined import JoinedNetworks
 
 LEAST = 1e-9  # Smaller sums hold nothing to hand down.
@@ -66,11 +66,15 @@ def _step(
     h: Tensor, filters: Tensor, bias: Tensor, plan: Plan, held: Tensor, gamma: float | None
 ) -> tuple[Tensor, Tensor]:
     x = torch.ones_like(h) if gamma is None else h  # the transposed convolution does not ask what was sent
-    sent = multiplied(x, filters, bias, plan.products)
-    share = held if gamma is None else held / divisor(add_up(sent, plan.products))
-    node, _, product = plan.pairs
-    crossed = (sent.index_select(0, product) * share.index_select(0, node)).sum(dim=1)
-    return x * handed_back(arriving(share, plan.products), filters, plan.products), crossed
+    products = plan.products
+    sent = multiplied(x, filters, bias, products)
+    with torch.enable_grad():  # the slope of a product that is received is what it says of what is shared out
+        counts = sent.new_ones(len(products.received)).requires_grad_()
+        starts = products.received_from
+        z = F.embedding_bag(products.received, sent, starts, mode="sum", per_sample_weights=counts)
+    share = held if gamma is None else held / divisor(z.detach())
+    (said,) = torch.autograd.grad(z, counts, share)
+    return x * backward(share, x, filters, products, True, False)[0], said[plan.pairs[2]]
 
 
 @torch.no_grad()

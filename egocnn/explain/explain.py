@@ -31,7 +31,9 @@ from egocnn.nn.joined import joined
 from egocnn.nn.predict import distinct, portions
 from egocnn.nn.readout import Pool, by_column
 
-FEW = 256  # Nodes of all graphs together up to which a second thread costs more than it gives.
+FEW = 256
+"""Nodes of all graphs together up to which a second thread costs more than it gives, all networks are read as one, and
+nodes of parts that no layer tells apart are not looked for."""
 
 
 def explain(
@@ -102,9 +104,12 @@ def _portions(
             else:
                 yield from _portions(model, some, own, config, attention, device)
         return
-    data, networks = model.encode(graphs).to(place), [_placed(network, place) for network in model.networks]
-    # other techniques look at each network by itself
-    several: Sequence[EgoCNN] = [joined(networks)] if config.technique == "contributions" else networks
+    # not moved where it is already: to go through a network takes as long as a part of it computes
+    moved = (each if each.out.weight.device == place else each.to(place) for each in model.networks)
+    data, networks = model.encode(graphs).to(place), [network.eval() for network in moved]
+    # of few nodes most of the time goes to starting operations; other techniques look at each network by itself
+    is_joined = graphs.n_nodes <= FEW and place.type == "cpu" and config.technique == "contributions"
+    several: Sequence[EgoCNN] = [joined(networks)] if is_joined else networks
     heads = [None] * len(several) if attention is None else [head.to(place) for head in attention]
 
     @torch.no_grad()
@@ -160,11 +165,6 @@ def _portions(
         with asking_no_gradients(networks):
             found = list(by_halves(importances, chosen))
         yield from found
-
-
-def _placed(network: EgoCNN, place: torch.device) -> EgoCNN:
-    """There and in evaluation mode; to go through all of a network takes as long as to compute a small part of it."""
-    return (network if network.out.weight.device == place else network.to(place)).eval()
 
 
 @contextmanager

@@ -1,6 +1,6 @@
 """R networks of one shape -> one network that reads the batches that they share for all of them, in evaluation. What
 its layers hold are the columns of all networks side by side (N, R D), so that whatever is looked up or added up is so
-once; what the head returns has a leading axis R. Bit for bit, each computes what it computes alone."""
+once; what the head returns has a leading axis R. Up to rounding, each computes what it computes alone."""
 
 from collections.abc import Sequence
 from copy import copy
@@ -69,7 +69,7 @@ def _side_by_side(several: Sequence[Any], **axes: int) -> Any:
     for kind in ("_parameters", "_buffers"):
         of_each = {name: [getattr(module, kind)[name].detach() for module in several] for name in getattr(own, kind)}
         own.__dict__[kind] = {
-            name: torch.stack(each, axes[name]) if name in axes else torch.cat(torch.atleast_1d(*each), -1)
+            name: torch.stack(each, axes[name]) if name in axes else torch.cat([torch.atleast_1d(t) for t in each], -1)
             for name, each in of_each.items()
         }
     own._modules = {name: _side_by_side([module._modules[name] for module in several]) for name in own._modules}

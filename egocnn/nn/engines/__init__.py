@@ -50,13 +50,9 @@ class Neighbours:
 
 def ego_conv(x: Tensor, neighbours: Tensor | Neighbours, weight: Tensor, bias: Tensor, *, relu: bool = False) -> Tensor:
     """:func:`ego_conv_reference` by the fastest engine for this device and table, and a rectifier if asked for. Of R
-    replicas together: x (R, N, D), neighbours (R, N, K), weight (R, K + 1, D, D'), bias (R, D') -> (R, N, D'); of R
-    networks side by side that share a table (N, K): x (N, R D), weight (K + 1, R, D, D'), bias (R D') -> (N, R D')."""
+    replicas together: x (R, N, D), neighbours (R, N, K), weight (R, K + 1, D, D'), bias (R, D') -> (R, N, D')."""
     if isinstance(neighbours, Tensor):
         neighbours = Neighbours.of(neighbours)
-    if weight.dim() == 4 and neighbours.plan is None:
-        several = zip(x.chunk(weight.shape[1], 1), weight.unbind(1), bias.chunk(weight.shape[1]), strict=True)
-        return torch.cat([ego_conv(each.contiguous(), neighbours, *own, relu=relu) for each, *own in several], 1)
     later = neighbours.table if neighbours.later else None
     tiles = neighbours.tiles or (later if is_available(x.device) else None)
     if tiles is not None and x.dtype != torch.float64:

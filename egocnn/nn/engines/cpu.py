@@ -47,12 +47,12 @@ class Plan:
 
     @cached_property
     def pairs(self) -> tuple[Tensor, Tensor, Tensor]:
-        """(n) for each neighbour of each node, node after node: the node, the neighbour, and the product it sends"""
+        """(n) for each neighbour of each node, node after node: the node, the neighbour, its place in ``received``"""
         N, received = len(self.products.made_from), self.products.received
         ends = torch.diff(self.products.received_from, append=received.new_tensor([len(received)]))
         node = torch.repeat_interleave(torch.arange(len(ends), device=ends.device), ends)
         sent = torch.nonzero(received >= N).flatten()
-        return node[sent], self.products.sources[received[sent] - N], received[sent]
+        return node[sent], self.products.sources[received[sent] - N], sent
 
 
 def products_of(node: Tensor, rank: Tensor, neighbour: Tensor, own: Tensor, ranks: int, N: int) -> Products:
@@ -109,7 +109,7 @@ def _products(plan: Sequence[Tensor]) -> Products:
 
 def _forward(x: Tensor, weight: Tensor, bias: Tensor, plan: Sequence[Tensor], relu: bool) -> Tensor:  # noqa: ARG001
     products = _products(plan)
-    return add_up(multiplied(x, weight, bias, products), products)
+    return _add_up(multiplied(x, weight, bias, products), products.received, products.received_from)
 
 
 def multiplied(x: Tensor, weight: Tensor, bias: Tensor, products: Products) -> Tensor:
@@ -133,46 +133,33 @@ def _multiply(x: Tensor, filters: Tensor, out: Tensor, bias: Tensor | None = Non
     torch.bmm(x, filters, out=out) if bias is None else torch.baddbmm(bias.view(len(x), 1, -1), x, filters, out=out)
 
 
-def add_up(rows: Tensor, products: Products) -> Tensor:
-    """(N + V, D') products -> (N, D') the sums of those that each node receives"""
-    return _add_up(rows, products.received, products.received_from)
-
-
-def arriving(gradient: Tensor, products: Products) -> list[Tensor]:
-    """What arrives at the sums of all nodes (N, D') -> at their own products, and of each further rank at those read"""
-    read = _add_up(gradient, products.readers, products.readers_from)
-    return [gradient, *torch.split(read, products.counts.tolist())]
-
-
-def handed_back(parts: Sequence[Tensor], weight: Tensor, products: Products) -> Tensor:
-    """What arrives at the products -> (N, D) what they hand back to the rows that were multiplied"""
-    sizes = [len(part) for part in parts]
-    rows = parts[0].new_empty(sum(sizes), weight[0, ..., 0].numel())
-    for part, row, filters in zip(parts, torch.split(rows, sizes), weight.unbind(), strict=False):
-        _multiply(part, filters.mT, row)
-    return _add_up(rows, products.made, products.made_from)
-
-
-def _backward(
+def backward(
     gradient: Tensor, x: Tensor, weight: Tensor, plan: Sequence[Tensor], for_x: bool, for_weight: bool
 ) -> tuple[Tensor, Tensor]:
     """Gradients of x and weight; empty where not wanted"""
-    products = _products(plan)
-    parts, of_weight = arriving(gradient, products), weight.new_empty(weight.shape if for_weight else 0)
+    N, products = len(x), _products(plan)
+    sizes = products.counts.tolist()
+    arriving = (gradient, *torch.split(_add_up(gradient, products.readers, products.readers_from), sizes))
+    of_x, of_weight = x.new_empty(0), weight.new_empty(weight.shape if for_weight else 0)
     if for_weight:
-        of_weight[len(parts) :].zero_()
+        of_weight[len(arriving) :].zero_()
         torch.mm(x.t(), gradient, out=of_weight[0])
-        several = torch.split(products.sources, products.counts.tolist())
-        for sources, part, filters in zip(several, parts[1:], of_weight[1:].unbind(), strict=False):
+        parts = zip(torch.split(products.sources, sizes), arriving[1:], of_weight[1:].unbind(), strict=False)
+        for sources, part, filters in parts:
             # gathered again rather than kept: little time, and memory for the largest graphs
             torch.mm(x.index_select(0, sources).t(), part, out=filters)
-    return handed_back(parts, weight, products) if for_x else x.new_empty(0), of_weight
+    if for_x:
+        rows = x.new_empty(N + len(products.sources), x.shape[1])
+        for part, row, filters in zip(arriving, torch.split(rows, [N, *sizes]), weight.unbind(), strict=False):
+            _multiply(part, filters.mT, row)
+        of_x = _add_up(rows, products.made, products.made_from)
+    return of_x, of_weight
 
 
 def _differentiable_backward(
     gradient: Tensor, x: Tensor, weight: Tensor, plan: Sequence[Tensor], *_: bool
 ) -> tuple[Tensor, Tensor]:
-    """:func:`_backward` in operations that torch can differentiate and map over once more."""
+    """Those in operations that torch can differentiate and map over once more."""
     products = _products(plan)
     sizes, V = products.counts.tolist(), len(products.sources)
     ends = torch.diff(products.readers_from, append=products.readers_from.new_tensor([len(products.readers)]))
@@ -191,4 +178,4 @@ def _add_up(rows: Tensor, chosen: Tensor, starts: Tensor) -> Tensor:
     return torch.embedding_bag(rows, chosen, starts)[0]
 
 
-_ragged = differentiable("ragged", _forward, _backward, _differentiable_backward)
+_ragged = differentiable("ragged", _forward, backward, _differentiable_backward)
