@@ -28,11 +28,12 @@ adjacency for the edge."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 
 from egocnn.data.graphs import Graphs
 from egocnn.explain.evidence import ForwardPass, margin
@@ -79,15 +80,15 @@ def _step(
 
 @torch.no_grad()
 def _favoured(
-    network: EgoCNN, module: nn.Module, filters: Sequence[Tensor], gamma: float | None
+    network: EgoCNN, module: EgoConv | PatchySan, filters: Sequence[Tensor], gamma: float | None
 ) -> tuple[list[Tensor], Tensor]:
     """Filters of a module and what is positive of its bias, the norm folded in, positive weights times 1 + gamma"""
-    key, kept = (module, gamma), network.kept if isinstance(network, JoinedNetworks) else {}
-    if key not in kept:
+    kept: dict[Any, tuple[list[Tensor], Tensor]] = network.kept if isinstance(network, JoinedNetworks) else {}
+    if (module, gamma) not in kept:
         folded = [fold(module.norm, each, module.bias) for each in filters]
         weights = [weight + (gamma or 0) * weight.clamp(min=0) for weight, _ in folded]
-        kept[key] = weights, (folded[0][1] * (1 + (gamma or 0))).clamp(min=0)
-    return kept[key]
+        kept[module, gamma] = weights, (folded[0][1] * (1 + (gamma or 0))).clamp(min=0)
+    return kept[module, gamma]
 
 
 def divisor(z: Tensor) -> Tensor:
@@ -157,7 +158,8 @@ def through_embedding(network: EgoCNN, batch: Batch, held: Tensor, gamma: float 
     embed, given = network.embed, values(network, batch)
     nothing = given.scaled(0)
     if isinstance(embed, Attributes):
-        return replace(nothing, attributes=held.unflatten(1, (-1, given.attributes.shape[1])).sum(dim=1))
+        columns = given.attributes.shape[1]
+        return replace(nothing, attributes=held.view(len(held), held.shape[1] // columns, columns).sum(dim=1))
     if not isinstance(embed, PatchySan):
         return replace(nothing, whole=held.sum(dim=1))
     (table, filters), bias = _favoured(network, embed, [embed.table, embed.attributes], gamma)

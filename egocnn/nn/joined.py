@@ -26,8 +26,9 @@ class JoinedNetworks(EgoCNN):
         if isinstance(networks[0].embed, PatchySan):
             self.embed = _side_by_side([network.embed for network in networks])
         layers = zip(*(network.convs for network in networks), strict=True)
-        self.convs = nn.ModuleList(_side_by_side(layer, weight=1) for layer in layers)
-        widths = [*(conv.weight.shape[2] for conv in self.convs), self.config.width][0 if self.config.jump else -1 :]
+        convs = [_side_by_side(layer, weight=1) for layer in layers]
+        self.convs = nn.ModuleList(convs)
+        widths = [*(conv.weight.shape[2] for conv in convs), self.config.width][0 if self.config.jump else -1 :]
         rows, R = self.hidden.in_features // (sum(widths) + self.counted), len(networks)
         starts = [rows * R * sum(widths[:number]) for number in range(len(widths) + 1)]
         inputs, columns = torch.arange(rows * self.counted).expand(R, -1) + starts.pop(), list[Tensor]()
@@ -69,7 +70,9 @@ def _side_by_side(several: Sequence[Any], **axes: int) -> Any:
     for kind in ("_parameters", "_buffers"):
         of_each = {name: [getattr(module, kind)[name].detach() for module in several] for name in getattr(own, kind)}
         own.__dict__[kind] = {
-            name: torch.stack(each, axes[name]) if name in axes else torch.cat([torch.atleast_1d(t) for t in each], -1)
+            name: torch.stack(each, axes[name])
+            if name in axes
+            else torch.cat([t.reshape(t.shape or (1,)) for t in each], -1)
             for name, each in of_each.items()
         }
     own._modules = {name: _side_by_side([module._modules[name] for module in several]) for name in own._modules}

@@ -129,8 +129,9 @@ def _multiply(x: Tensor, filters: Tensor, out: Tensor, bias: Tensor | None = Non
     if filters.dim() == 2:
         torch.mm(x, filters, out=out) if bias is None else torch.addmm(bias, x, filters, out=out)
         return
-    x, out = (each.unflatten(1, (len(filters), -1)).transpose(0, 1) for each in (x, out))
-    torch.bmm(x, filters, out=out) if bias is None else torch.baddbmm(bias.view(len(x), 1, -1), x, filters, out=out)
+    R, *sizes = filters.shape
+    x, out = (each.view(len(each), R, size).transpose(0, 1) for each, size in zip((x, out), sizes, strict=True))
+    torch.bmm(x, filters, out=out) if bias is None else torch.baddbmm(bias.view(R, 1, -1), x, filters, out=out)
 
 
 def backward(
