@@ -28,7 +28,6 @@ adjacency for the edge."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import torch
@@ -41,7 +40,6 @@ from egocnn.nn import Attributes, EgoCNN, EgoConv, PatchySan
 from egocnn.nn.batch import Batch, Places
 from egocnn.nn.conv import fold
 from egocnn.nn.engines.cpu import Plan, backward, multiplied
-from egocnn.nn.joined import JoinedNetworks
 
 LEAST = 1e-9  # Smaller sums hold nothing to hand down.
 
@@ -56,39 +54,28 @@ def backtrack(traced: ForwardPass, own: Sequence[Tensor], gamma: float | None) -
     convs = [conv for conv in traced.network.convs if isinstance(conv, EgoConv)]
     plan, (held, *joining) = traced.plan, reversed(own)
     for h, conv in zip(traced.h[-2::-1], convs[::-1], strict=True):
-        (filters,), bias = _favoured(traced.network, conv, [conv.weight], gamma)
-        held, crossed = _step(h, filters[: 1 + len(plan.products.counts)], bias, plan, held, gamma)
+        held, crossed = _step(h, conv, plan, held, gamma)
         held = held + joining.pop(0) if joining else held
         yield held, crossed
 
 
 @torch.no_grad()
-def _step(
-    h: Tensor, filters: Tensor, bias: Tensor, plan: Plan, held: Tensor, gamma: float | None
-) -> tuple[Tensor, Tensor]:
-    x = torch.ones_like(h) if gamma is None else h  # the transposed convolution does not ask what was sent
-    products = plan.products
-    sent = multiplied(x, filters, bias, products)
+def _step(h: Tensor, conv: EgoConv, plan: Plan, held: Tensor, gamma: float | None) -> tuple[Tensor, Tensor]:
+    products, x = plan.products, torch.ones_like(h) if gamma is None else h  # the paper's does not ask what was sent
+    folded = fold(conv.norm, conv.weight[: 1 + len(products.counts)], conv.bias)
+    filters, bias = (favour(part, gamma) for part in folded)
+    sent = multiplied(x, filters, bias.clamp(min=0), products)
     with torch.enable_grad():  # the slope of a product that is received is what it says of what is shared out
         counts = sent.new_ones(len(products.received)).requires_grad_()
-        starts = products.received_from
-        z = F.embedding_bag(products.received, sent, starts, mode="sum", per_sample_weights=counts)
+        z = F.embedding_bag(products.received, sent, products.received_from, mode="sum", per_sample_weights=counts)
     share = held if gamma is None else held / divisor(z.detach())
     (said,) = torch.autograd.grad(z, counts, share)
     return x * backward(share, x, filters, products, True, False)[0], said[plan.pairs[2]]
 
 
-@torch.no_grad()
-def _favoured(
-    network: EgoCNN, module: EgoConv | PatchySan, filters: Sequence[Tensor], gamma: float | None
-) -> tuple[list[Tensor], Tensor]:
-    """Filters of a module and what is positive of its bias, the norm folded in, positive weights times 1 + gamma"""
-    kept: dict[Any, tuple[list[Tensor], Tensor]] = network.kept if isinstance(network, JoinedNetworks) else {}
-    if (module, gamma) not in kept:
-        folded = [fold(module.norm, each, module.bias) for each in filters]
-        weights = [weight + (gamma or 0) * weight.clamp(min=0) for weight, _ in folded]
-        kept[module, gamma] = weights, (folded[0][1] * (1 + (gamma or 0))).clamp(min=0)
-    return kept[module, gamma]
+def favour(weight: Tensor, gamma: float | None) -> Tensor:
+    """Positive weights times 1 + gamma, the others as they are."""
+    return weight if gamma is None else weight + gamma * weight.clamp(min=0)
 
 
 def divisor(z: Tensor) -> Tensor:
@@ -158,16 +145,16 @@ def through_embedding(network: EgoCNN, batch: Batch, held: Tensor, gamma: float 
     embed, given = network.embed, values(network, batch)
     nothing = given.scaled(0)
     if isinstance(embed, Attributes):
-        columns = given.attributes.shape[1]
-        return replace(nothing, attributes=held.view(len(held), held.shape[1] // columns, columns).sum(dim=1))
+        return replace(nothing, attributes=held)
     if not isinstance(embed, PatchySan):
         return replace(nothing, whole=held.sum(dim=1))
-    (table, filters), bias = _favoured(network, embed, [embed.table, embed.attributes], gamma)
+    folded = *fold(embed.norm, embed.table, embed.bias), fold(embed.norm, embed.attributes, embed.bias)[0]
+    table, bias, filters = (favour(part.detach(), gamma) for part in folded)
     with torch.enable_grad():  # the slope of an entry is what its filters say of what is held
         weight, attributes = entries = [part.detach().requires_grad_() for part in (given.bags, given.attributes)]
         rows, offsets = batch.bags.rows, batch.bags.offsets
         read = F.embedding_bag(rows, table, offsets, mode="sum", per_sample_weights=weight)
-        read = read + bias
+        read = read + bias.clamp(min=0)
         if embed.attributes.shape[1]:
             read = read + replace(batch, attributes=attributes).slot_attributes(filters)
     if gamma is not None:

@@ -54,11 +54,11 @@ class ForwardPass:
 
 
 def margins(logits: Tensor, classes: Tensor) -> Tensor:
-    """(..., B, C) logits, (B) class numbers -> (..., B) margins; (..., B, 1) values of a regressor -> the values"""
-    if logits.shape[-1] == 1:
-        return logits[..., 0]
-    own = torch.nn.functional.one_hot(classes, logits.shape[-1]).bool()
-    return logits.masked_fill(~own, 0).sum(dim=-1) - logits.masked_fill(own, -torch.inf).logsumexp(dim=-1)
+    """(B, C) logits, (B) class numbers -> (B) margins; (B, 1) values of a regressor -> (B) the values"""
+    if logits.shape[1] == 1:
+        return logits[:, 0]
+    own = torch.nn.functional.one_hot(classes, logits.shape[1]).bool()
+    return logits[own] - logits.masked_fill(own, -torch.inf).logsumexp(dim=1)
 
 
 def margin(

@@ -27,13 +27,10 @@ from egocnn.model import Model, check_finite
 from egocnn.nn import EgoCNN, Output
 from egocnn.nn.device import by_halves, choose_device, one_thread
 from egocnn.nn.engines.reference import blocks
-from egocnn.nn.joined import joined
 from egocnn.nn.predict import distinct, portions
 from egocnn.nn.readout import Pool, by_column
 
-FEW = 256
-"""Nodes of all graphs together up to which a second thread costs more than it gives, all networks are read as one, and
-nodes of parts that no layer tells apart are not looked for."""
+FEW = 256  # Nodes up to which a second thread, and looking for those that are alike, cost more than they give.
 
 
 def explain(
@@ -107,16 +104,13 @@ def _portions(
     # not moved where it is already: to go through a network takes as long as a part of it computes
     moved = (each if each.out.weight.device == place else each.to(place) for each in model.networks)
     data, networks = model.encode(graphs).to(place), [network.eval() for network in moved]
-    # of few nodes most of the time goes to starting operations; other techniques look at each network by itself
-    is_joined = graphs.n_nodes <= FEW and place.type == "cpu" and config.technique == "contributions"
-    several: Sequence[EgoCNN] = [joined(networks)] if is_joined else networks
-    heads = [None] * len(several) if attention is None else [head.to(place) for head in attention]
+    heads = [None] * len(networks) if attention is None else [head.to(place) for head in attention]
 
     @torch.no_grad()
     def importances(chosen: torch.Tensor) -> Portion:
         some, batch = chosen.cpu().numpy(), data.batch(chosen)
-        passes: list[Output] = [network(batch) for network in several]
-        outputs = torch.stack([each.output for each in passes]).flatten(0, -3)
+        passes: list[Output] = [network(batch) for network in networks]
+        outputs = torch.stack([each.output for each in passes])
         mean = outputs.mean(dim=0)
         check_finite(mean.double().cpu().numpy(), [graphs.names[g] for g in some.tolist()])
         of_class = mean.argmax(dim=1) if classes is None else torch.from_numpy(classes[some]).to(place)
@@ -130,11 +124,10 @@ def _portions(
             presence = part.to(batch.attributes) if seen and part is not None else None
             if place.type == "cpu" and not seen:
                 parts = distinct(parts, model.config.k, model.config.depth, FEW)
-            return Question(several, parts, of_class[wanted], model, presence)
+            return Question(networks, parts, of_class[wanted], model, presence)
 
-        heads_of = zip(several, passes, strict=True)  # nothing is read out where no node is present
-        empty = torch.stack([each.head(torch.zeros_like(of.pooled[:1])) for each, of in heads_of])
-        nobody = empty.flatten(0, -2).mean(dim=0).double()
+        heads_of = zip(networks, passes, strict=True)  # nothing is read out where no node is present
+        nobody = torch.cat([each.head(torch.zeros_like(of.pooled[:1])) for each, of in heads_of]).mean(dim=0).double()
         portion = Portion(
             model=model, graphs=graphs[some], classes=of_class.cpu().numpy(),
             outputs_of_each=outputs.double().cpu().numpy(), output=whole.of_outputs(mean.double()).cpu().numpy(),
@@ -150,15 +143,15 @@ def _portions(
                 network=network, batch=batch, output=output, classes=of_class, places=places, edges=edge_numbers,
                 attention=head, settings=config,
             ))
-            for network, output, head in zip(several, passes, heads, strict=True)
+            for network, output, head in zip(networks, passes, heads, strict=True)
         ]  # fmt: skip
-        steps, R = zip(*([(each.nodes, each.edges), *each.trace] for each in found), strict=True), len(networks)
-        (nodes, edges), *trace = ([mean_over_networks(kind, R) for kind in zip(*each, strict=True)] for each in steps)
+        several = zip(*([(each.nodes, each.edges), *each.trace] for each in found), strict=True)
+        (nodes, edges), *trace = ([mean_over_networks(kind) for kind in zip(*each, strict=True)] for each in several)
         layers = Trace(np.stack([n for n, _ in trace]), np.stack([e for _, e in trace])) if trace else None
         portion = replace(portion, nodes=nodes, edges=edges, trace=layers).symmetric()
         if config.technique != "contributions":
             return portion
-        read_out = mean_over_networks([each.read_out for each in found if each.read_out is not None], R)
+        read_out = mean_over_networks([each.read_out for each in found if each.read_out is not None])
         return portion.adding_up(read_out, config.steps)
 
     for chosen in portions(data, gradients=True):

@@ -166,9 +166,9 @@ class Portion:
             )  # fmt: skip
 
 
-def mean_over_networks(of_each: Sequence[torch.Tensor], networks: int) -> Floats:
-    """Numbers of each of so many networks, or what they come to for all -> their mean, in double precision"""
-    return _numpy(torch.stack([numbers.double() for numbers in of_each]).sum(dim=0) / networks)
+def mean_over_networks(of_each: Sequence[torch.Tensor]) -> Floats:
+    """Numbers of every network -> their mean, in double precision"""
+    return _numpy(torch.stack([numbers.double() for numbers in of_each]).mean(dim=0))
 
 
 def _numpy(values: torch.Tensor) -> Floats:

@@ -23,7 +23,7 @@ from egocnn.nn.batch import Batch
 class Question:
     """Networks, the graphs that they are asked about, and the class of each graph that is explained."""
 
-    networks: Sequence[EgoCNN]  # each alone, or joined; in evaluation mode, their weights asking for no gradient
+    networks: Sequence[EgoCNN]  # in evaluation mode, their weights asking for no gradient
     batch: Batch
     classes: Tensor  # (B) class numbers; of no meaning for a regressor
     model: Model
@@ -37,7 +37,7 @@ class Question:
         """(B, C) the mean of the networks' logits, or standardised values"""
         there = self.presence if presence is None else presence
         passes: list[Output] = [network(self.batch, there) for network in self.networks]
-        return torch.stack([each.output for each in passes]).flatten(0, -3).mean(dim=0)
+        return torch.stack([each.output for each in passes]).mean(dim=0)
 
     def of_outputs(self, outputs: Tensor) -> Tensor:
         """(B, C) -> (B) the output that is explained"""

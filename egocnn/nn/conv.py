@@ -101,11 +101,9 @@ class EgoConv(nn.Module):
 
 
 def fold(norm: nn.Module, weight: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
-    """Filters (..., D') and bias (D') that do in one step what they and the norm after them do in evaluation; or of R
-    networks side by side (K + 1, R, D, D') and (R D')."""
+    """Filters (..., D') and bias (D') that do in one step what they and the norm after them do in evaluation."""
     if not isinstance(norm, nn.BatchNorm1d):
         return weight, bias
     mean, variance = norm.get_buffer("running_mean"), norm.get_buffer("running_var")
     scale = norm.weight / torch.sqrt(variance + norm.eps)
-    own = scale.view(weight.shape[1], 1, -1) if weight.dim() == 4 else scale
-    return weight * own, (bias - mean) * scale + norm.bias
+    return weight * scale, (bias - mean) * scale + norm.bias

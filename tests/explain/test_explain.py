@@ -261,7 +261,7 @@ def test_progress_is_reported_portion_by_portion_and_portions_change_nothing(
 
 @pytest.mark.parametrize("usual", [False, True])
 def test_ways_to_compute_less_change_nothing(usual: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Networks joined or one after the other, nodes of parts that are alike computed once or each."""
+    """Nodes of parts that no layer tells apart are computed once, or each by itself."""
     graphs = alcohols()
     predictor = predictor_for(graphs, networks=3, **(USUAL if usual else {}))
     found = []

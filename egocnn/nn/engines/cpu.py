@@ -115,23 +115,13 @@ def _forward(x: Tensor, weight: Tensor, bias: Tensor, plan: Sequence[Tensor], re
 def multiplied(x: Tensor, weight: Tensor, bias: Tensor, products: Products) -> Tensor:
     """(N + V, D') the products, to which the own ones add the bias"""
     N = len(x)
-    rows = x.new_empty(N + len(products.sources), len(bias))
-    _multiply(x, weight[0], rows[:N], bias)
+    rows = x.new_empty(N + len(products.sources), weight.shape[2])
+    torch.addmm(bias, x, weight[0], out=rows[:N])
     sizes = products.counts.tolist()
     parts = zip(torch.split(products.sources, sizes), torch.split(rows[N:], sizes), weight[1:].unbind(), strict=False)
     for sources, part, filters in parts:
-        _multiply(x.index_select(0, sources), filters, part)
+        torch.mm(x.index_select(0, sources), filters, out=part)
     return rows
-
-
-def _multiply(x: Tensor, filters: Tensor, out: Tensor, bias: Tensor | None = None) -> None:
-    """Rows times filters (D, D'), or of R networks side by side (n, R D) times (R, D, D')"""
-    if filters.dim() == 2:
-        torch.mm(x, filters, out=out) if bias is None else torch.addmm(bias, x, filters, out=out)
-        return
-    R, *sizes = filters.shape
-    x, out = (each.view(len(each), R, size).transpose(0, 1) for each, size in zip((x, out), sizes, strict=True))
-    torch.bmm(x, filters, out=out) if bias is None else torch.baddbmm(bias.view(R, 1, -1), x, filters, out=out)
 
 
 def backward(
@@ -152,7 +142,7 @@ def backward(
     if for_x:
         rows = x.new_empty(N + len(products.sources), x.shape[1])
         for part, row, filters in zip(arriving, torch.split(rows, [N, *sizes]), weight.unbind(), strict=False):
-            _multiply(part, filters.mT, row)
+            torch.mm(part, filters.t(), out=row)
         of_x = _add_up(rows, products.made, products.made_from)
     return of_x, of_weight
 
