@@ -39,22 +39,20 @@ from egocnn.explain.evidence import ForwardPass, margin
 from egocnn.nn import Attributes, EgoCNN, EgoConv, PatchySan
 from egocnn.nn.batch import Batch, Places
 from egocnn.nn.conv import fold
-from egocnn.nn.engines.cpu import Plan
+from egocnn.nn.engines.cpu import Plan, backward, multiplied
 
 LEAST = 1e-9  # Smaller sums hold nothing to hand down.
 
 
 def backtrack(traced: ForwardPass, own: Sequence[Tensor], gamma: float | None) -> Iterator[tuple[Tensor, Tensor]]:
     """From the deepest layer down to the embeddings ``h[0]``, for each ego-convolution what arrived one layer down:
-    (N, D) what each node holds now, the layer's own evidence included, and (N, K) what crossed from each node to each
-    of its ranked neighbours, 0 where absent.
+    (N, D) what each node holds now, the layer's own evidence included, and (n) what crossed from each node to each of
+    its ranked neighbours, in the order of ``traced.plan.pairs``.
 
     ``own``: the evidence (N, D) of every layer, ``h[0]`` first, or of the deepest alone.
     ``gamma``: of the relevance rule; None: the transposed convolution."""
     convs = [conv for conv in traced.network.convs if isinstance(conv, EgoConv)]
-    ranked = traced.batch.ranked(traced.network.config.k)
-    plan = ranked.plan or Plan.of(ranked.table)  # which nodes have how many neighbours, and who these are
-    held, *joining = reversed(own)
+    plan, (held, *joining) = traced.plan, reversed(own)
     for h, conv in zip(traced.h[-2::-1], convs[::-1], strict=True):
         held, crossed = _step(h, conv, plan, held, gamma)
         held = held + joining.pop(0) if joining else held
@@ -63,34 +61,22 @@ def backtrack(traced: ForwardPass, own: Sequence[Tensor], gamma: float | None) -
 
 @torch.no_grad()
 def _step(h: Tensor, conv: EgoConv, plan: Plan, held: Tensor, gamma: float | None) -> tuple[Tensor, Tensor]:
-    most, (ranks, D, _) = plan.groups[-1][1].shape[1] if plan.groups else 0, conv.weight.shape
-    filters, bias = fold(conv.norm, conv.weight[:most], conv.bias)
-    if gamma is not None:
-        filters, bias = favour(filters, gamma), favour(bias, gamma)
-    nodes, crossed = torch.zeros_like(h), h.new_zeros(len(h), ranks - 1)
-    holds = held.any(dim=1)
-    all_hold = bool(holds.all())
-    for group, members in plan.groups:
-        some, egos = group, members
-        if not all_hold:  # few nodes attain a maximum: the others hand nothing down
-            chosen = torch.nonzero(holds[group]).flatten()
-            some, egos = group[chosen], members[chosen]
-        c = egos.shape[1]
-        gathered = h.index_select(0, egos.flatten()).view(len(some), c, D)
-        received, weight = gathered.flatten(1), filters[:c].flatten(0, 1)
-        share = held[some]
-        if gamma is not None:
-            share = share / divisor(torch.addmm(bias.clamp(min=0), received, weight))
-        back = share @ weight.t()
-        handed = (back if gamma is None else received * back).view_as(gathered)
-        nodes.index_add_(0, egos.flatten(), handed.flatten(0, 1))
-        crossed[some[:, None], torch.arange(c - 1, device=h.device)] = handed[:, 1:].sum(dim=2)
-    return nodes, crossed
+    products, x = plan.products, torch.ones_like(h) if gamma is None else h  # the paper's does not ask what was sent
+    folded = fold(conv.norm, conv.weight[: 1 + len(products.counts)], conv.bias)
+    filters, bias = (favour(part, gamma) for part in folded)
+    sent = multiplied(x, filters, bias.clamp(min=0), products)
+    with torch.enable_grad():  # the slope of a product that is received is what it says of what is shared out
+        counts = sent.new_ones(len(products.received)).requires_grad_()
+        z = F.embedding_bag(products.received, sent, products.received_from, mode="sum", per_sample_weights=counts)
+    share = held if gamma is None else held / divisor(z.detach())
+    (said,) = torch.autograd.grad(z, counts, share)
+    back, _ = backward(share, x, filters, [plan.table, *products], True, False)
+    return x * back, said[plan.pairs[2]]
 
 
-def favour(weight: Tensor, gamma: float) -> Tensor:
+def favour(weight: Tensor, gamma: float | None) -> Tensor:
     """Positive weights times 1 + gamma, the others as they are."""
-    return weight + gamma * weight.clamp(min=0)
+    return weight if gamma is None else weight + gamma * weight.clamp(min=0)
 
 
 def divisor(z: Tensor) -> Tensor:
@@ -163,15 +149,13 @@ def through_embedding(network: EgoCNN, batch: Batch, held: Tensor, gamma: float 
         return replace(nothing, attributes=held)
     if not isinstance(embed, PatchySan):
         return replace(nothing, whole=held.sum(dim=1))
-    table, bias = fold(embed.norm, embed.table, embed.bias)
-    filters, _ = fold(embed.norm, embed.attributes, embed.bias)
-    if gamma is not None:
-        table, filters, bias = (favour(part, gamma) for part in (table, filters, bias))
+    folded = *fold(embed.norm, embed.table, embed.bias), fold(embed.norm, embed.attributes, embed.bias)[0]
+    table, bias, filters = (favour(part.detach(), gamma) for part in folded)
     with torch.enable_grad():  # the slope of an entry is what its filters say of what is held
         weight, attributes = entries = [part.detach().requires_grad_() for part in (given.bags, given.attributes)]
         rows, offsets = batch.bags.rows, batch.bags.offsets
-        read = F.embedding_bag(rows, table.detach(), offsets, mode="sum", per_sample_weights=weight)
-        read = read + bias.detach().clamp(min=0)
+        read = F.embedding_bag(rows, table, offsets, mode="sum", per_sample_weights=weight)
+        read = read + bias.clamp(min=0)
         if embed.attributes.shape[1]:
             read = read + replace(batch, attributes=attributes).slot_attributes(filters)
     if gamma is not None:
@@ -212,19 +196,15 @@ class EdgeNumbers:
         apiece = own / degree.clamp(min=1)
         return nodes, joined + apiece[u] + apiece[v]
 
-    def add_up(self, u: Tensor, v: Tensor, amount: Tensor) -> Tensor:
-        """(E) the amounts (n) by the edge that joins u (n) and v (n); those of unjoined pairs are left out"""
-        total = amount.new_zeros(len(self.key))
-        if len(self.key) == 0:
-            return total
-        wanted = torch.minimum(u, v) * self.n_nodes + torch.maximum(u, v)
-        at = torch.searchsorted(self.key, wanted).clamp(max=len(self.key) - 1)
-        return total.index_add_(0, at, torch.where(self.key[at] == wanted, amount, 0))
+    def find(self, u: Tensor, v: Tensor) -> Tensor:
+        """(n) which edge joins u (n) and v (n); E where none does"""
+        wanted, none = torch.minimum(u, v) * self.n_nodes + torch.maximum(u, v), len(self.key)
+        at = torch.searchsorted(self.key, wanted)
+        return torch.where(F.pad(self.key, (0, 1), value=-1)[at] == wanted, at, none)
 
-    def crossings(self, table: Tensor, crossed: Tensor) -> Tensor:
-        """(E) what crossed (N, K) from every node to its ranked neighbours in the table, either way"""
-        node, rank = torch.nonzero(table[:, : crossed.shape[1]] >= 0, as_tuple=True)
-        return self.add_up(node, table[node, rank].long(), crossed[node, rank])
+    def add_up(self, numbers: Tensor, amounts: Tensor) -> Tensor:
+        """(E) the amounts (n) by these numbers of edges, as found"""
+        return amounts.new_zeros(len(self.key) + 1).index_add_(0, numbers, amounts)[:-1]
 
 
 def to_graph(entries: Entries, places: Places, edges: EdgeNumbers) -> tuple[Tensor, Tensor]:
@@ -234,5 +214,5 @@ def to_graph(entries: Entries, places: Places, edges: EdgeNumbers) -> tuple[Tens
     own = own.index_add(0, places.u[: len(labels)][labels], entries.bags[labels])
     joined = own.new_zeros(len(edges.key))
     if len(entries.bags):
-        joined = edges.add_up(places.u[~labels], places.v[~labels], entries.bags[~labels])
+        joined = edges.add_up(edges.find(places.u[~labels], places.v[~labels]), entries.bags[~labels])
     return edges.share(own, joined)

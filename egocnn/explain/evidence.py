@@ -21,6 +21,7 @@ from torch import Tensor
 
 from egocnn.nn import EgoCNN, Output, Pool, SortPool
 from egocnn.nn.batch import Batch
+from egocnn.nn.engines.cpu import Plan
 from egocnn.nn.readout import by_column
 
 SAME = 1e-5  # Relative difference up to which two activations count as equal: rounding of float32 over a few layers.
@@ -44,6 +45,12 @@ class ForwardPass:
     def read(self) -> tuple[Tensor, ...]:
         """The layers that the readout reads: all of ``h`` with jumping knowledge, else the deepest alone."""
         return self.h if self.network.config.jump else self.h[-1:]
+
+    @property
+    def plan(self) -> Plan:
+        """Which products of nodes and filters each node adds up."""
+        ranked = self.batch.ranked(self.network.config.k)
+        return ranked.plan or Plan.of(ranked.table)
 
 
 def margins(logits: Tensor, classes: Tensor) -> Tensor:

@@ -27,10 +27,10 @@ from egocnn.model import Model, check_finite
 from egocnn.nn import EgoCNN, Output
 from egocnn.nn.device import by_halves, choose_device, one_thread
 from egocnn.nn.engines.reference import blocks
-from egocnn.nn.predict import portions
+from egocnn.nn.predict import distinct, portions
 from egocnn.nn.readout import Pool, by_column
 
-FEW = 256  # Nodes of all graphs together up to which a second thread costs more than it gives.
+FEW = 256  # Nodes up to which a second thread, and looking for those that are alike, cost more than they give.
 
 
 def explain(
@@ -98,7 +98,9 @@ def _portions(
             else:
                 yield from _portions(model, some, own, config, attention, device)
         return
-    data, networks = model.encode(graphs).to(place), [network.to(place).eval() for network in model.networks]
+    # not moved where it is already: to go through a network takes as long as a part of it computes
+    moved = (each if each.out.weight.device == place else each.to(place) for each in model.networks)
+    data, networks = model.encode(graphs).to(place), [network.eval() for network in moved]
     heads = [None] * len(networks) if attention is None else [head.to(place) for head in attention]
 
     @torch.no_grad()
@@ -117,6 +119,8 @@ def _portions(
             seen = networks[0].reads_absent
             parts = data.batch(chosen[wanted], None if seen else part, shape)
             presence = part.to(batch.attributes) if seen and part is not None else None
+            if place.type == "cpu" and not seen:
+                parts = distinct(parts, model.config.k, model.config.depth, FEW)
             return Question(networks, parts, of_class[wanted], model, presence)
 
         heads_of = zip(networks, passes, strict=True)  # nothing is read out where no node is present

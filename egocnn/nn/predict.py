@@ -45,16 +45,18 @@ def portions(data: Batchable, *, gradients: bool = False) -> Iterator[Tensor]:
     yield from torch.split(torch.arange(len(data), device=data.node_ptr.device), counts.tolist())
 
 
-def distinct(batch: Batch, k: int, depth: int) -> Batch:
+def distinct(batch: Batch, k: int, depth: int, fewest: int = FEWEST) -> Batch:
     """The batch with a row for each kind of node that ``depth`` layers that read ``k`` neighbours tell apart, by hashes
     of 64 bits; as it is where nothing is gained. Molecules repeat themselves: of the atoms of two thousand, Patchy-San
     sees one in ten differently, and three layers two in three."""
     bags, near = batch.bags, batch.neighbours.table[:, :k].numpy()
+    if len(near) < fewest or batch.attributes.shape[1] or bags.weight is not None:
+        return batch
     ranks = int((near >= 0).any(axis=0).sum())
     pointer = np.append(bags.offsets.numpy().astype(np.int64), len(bags.rows))
     key = sum_rows(mix(bits(bags.rows.numpy())), pointer)
     first, kind = np.unique(key, return_index=True, return_inverse=True)[1:]  # where each kind stands first, and (N)
-    if len(near) < FEWEST or 16 * len(first) < FEWEST or batch.attributes.shape[1] or bags.weight is not None:
+    if 16 * len(first) < fewest:
         return batch
     starts = pointer[first], pointer[first + 1]
     rows, offsets = bags.rows[ranges(*starts)], pointers(starts[1] - starts[0])[:-1]
@@ -68,7 +70,7 @@ def distinct(batch: Batch, k: int, depth: int) -> Batch:
         table, own, code = torch.from_numpy(near[first]), torch.from_numpy(kind[first]), code[first]
         node, rank = map(torch.from_numpy, np.nonzero(code >= 0))
         products = products_of(node, rank, torch.from_numpy(code[code >= 0]), own, ranks, int(kind.max()) + 1)
-        between.append(Neighbours(table, plan=Plan(table, products.received_from, products)))
+        between.append(Neighbours(table, plan=Plan(table, products)))
         kinds.append(kind := after)
     few = replace(bags, rows=rows, offsets=torch.from_numpy(offsets).to(rows.dtype))
     return replace(batch, bags=few, kinds=tuple(map(torch.from_numpy, kinds)), between=tuple(between))

@@ -1,5 +1,6 @@
 from dataclasses import replace
 from functools import partial
+from importlib import import_module
 from itertools import product
 from typing import Any, get_args
 
@@ -18,7 +19,7 @@ from egocnn.explain.structure import CriticalStructure
 from egocnn.model import Model
 from egocnn.nn import Output, predict
 from egocnn.train.recipe import learn
-from tests.explain.random_models import assert_close, predictor_for
+from tests.explain.random_models import USUAL, assert_close, predictor_for
 from tests.support.invariance import relabel
 from tests.support.samples import cycle, one_graph, sure
 from tests.support.strategies import EDGE_NAMES, NODE_NAMES, dressed, random_connected, random_graphs, random_trees
@@ -256,6 +257,23 @@ def test_progress_is_reported_portion_by_portion_and_portions_change_nothing(
     for one, other in zip(at_once, in_portions, strict=True):
         assert one.name == other.name
         assert_close(one.node_importance, other.node_importance, tolerance=1e-5)
+
+
+@pytest.mark.parametrize("usual", [False, True])
+def test_ways_to_compute_less_change_nothing(usual: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nodes of parts that no layer tells apart are computed once, or each by itself."""
+    graphs = alcohols()
+    predictor = predictor_for(graphs, networks=3, **(USUAL if usual else {}))
+    found = []
+    for few in (0, 1 << 30):
+        monkeypatch.setattr(import_module("egocnn.explain.explain"), "FEW", few)
+        found.append(explain(predictor, graphs, device="cpu"))
+    for one, other in zip(*found, strict=True):
+        assert_close(one.node_importance, other.node_importance, tolerance=1e-5)
+        assert_close(one.edge_importance, other.edge_importance, tolerance=1e-5)
+        np.testing.assert_array_equal(one.critical_nodes, other.critical_nodes)
+        assert one.output == pytest.approx(other.output, rel=1e-5, abs=1e-5)
+        assert (one.trace is None) == (other.trace is None)
 
 
 def assert_permuted(graphs: Graphs, predictor: Model, technique: Technique, seed: int, tolerance: float) -> None:

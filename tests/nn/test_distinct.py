@@ -11,16 +11,13 @@ from egocnn.nn import predict
 
 
 @pytest.mark.parametrize(("readout", "slots"), [("mean+log+max", 10), ("sort", 3)])
-def test_nodes_that_are_told_apart_later_are_computed_once_before(
-    readout: Readout, slots: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(predict, "FEWEST", 1)
+def test_nodes_that_are_told_apart_later_are_computed_once_before(readout: Readout, slots: int) -> None:
     graphs = read("compounds:alcohols")[:600]
     config = ModelConfig(width=16, depth=2, readout=readout, slots=slots)
     torch.manual_seed(0)
     model = Model.build(config, Encoder.fit(graphs, config))
     batch = model.encode(graphs).batch(torch.arange(len(graphs)))
-    few = predict.distinct(batch, config.k, config.depth)
+    few = predict.distinct(batch, config.k, config.depth, fewest=1)
     kinds = [int(kind.max()) + 1 for kind in few.kinds]
     assert len(batch.place) > 2 * kinds[2] >= 2 * kinds[1] >= 2 * kinds[0] > 2
     network = model.networks[0].eval()

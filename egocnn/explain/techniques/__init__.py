@@ -119,11 +119,11 @@ def _down_to_entries(
     batch: ExplainedBatch, own: Sequence[Tensor], gamma: float | None
 ) -> tuple[list[tuple[Tensor, Tensor]], Entries]:
     """From the deepest layer to the input: the trace down to the embeddings, and importances of the entries."""
-    table, held = batch.batch.neighbours.table, own[-1]
-    crossed = held.new_zeros(len(batch.edges.key))
+    held, (node, near, _) = own[-1], batch.plan.pairs
+    crossed, numbers = held.new_zeros(len(batch.edges.key)), batch.edges.find(node, near)
     trace = [(held.sum(dim=1), crossed)]
     for held, step in backtrack(batch, own, gamma):
-        crossed = crossed + batch.edges.crossings(table, step)
+        crossed = crossed + batch.edges.add_up(numbers, step)
         trace.append((held.sum(dim=1), crossed))
     return trace, through_embedding(batch.network, batch.batch, held, gamma)
 

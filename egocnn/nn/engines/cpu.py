@@ -39,7 +39,6 @@ class Plan:
     """Who is multiplied and added up with whom, for one neighbour table."""
 
     table: Tensor  # (N, K)
-    count: Tensor  # (N) neighbours present
     products: Products
 
     @staticmethod
@@ -48,13 +47,16 @@ class Plan:
         ranks = int(present.any(dim=0).nonzero().flatten()[-1:].sum()) + 1 if present.any() else 0
         node, rank = torch.nonzero(present[:, :ranks], as_tuple=True)
         own, near = torch.arange(len(present), device=node.device), neighbours[node, rank].long()
-        return Plan(neighbours, present.sum(dim=1), products_of(node, rank, near, own, ranks, len(own)))
+        return Plan(neighbours, products_of(node, rank, near, own, ranks, len(own)))
 
     @cached_property
-    def groups(self) -> tuple[tuple[Tensor, Tensor], ...]:
-        """Nodes with equally many neighbours, absent ones last: the nodes (n), each with its c neighbours (n, c + 1)"""
-        chosen = [torch.nonzero(self.count == c).flatten() for c in range(self.table.shape[1] + 1)]
-        return tuple((n, torch.cat([n[:, None], self.table[n, :c].long()], 1)) for c, n in enumerate(chosen) if len(n))
+    def pairs(self) -> tuple[Tensor, Tensor, Tensor]:
+        """(n) for each neighbour of each node, node after node: the node, the neighbour, its place in ``received``"""
+        N, received = len(self.products.made_from), self.products.received
+        ends = torch.diff(self.products.received_from, append=received.new_tensor([len(received)]))
+        node = torch.repeat_interleave(torch.arange(len(ends), device=ends.device), ends)
+        sent = torch.nonzero(received >= N).flatten()
+        return node[sent], self.products.sources[received[sent] - N], sent
 
 
 def products_of(node: Tensor, rank: Tensor, neighbour: Tensor, own: Tensor, ranks: int, N: int) -> Products:
@@ -110,17 +112,23 @@ def _products(plan: Sequence[Tensor]) -> Products:
 
 
 def _forward(x: Tensor, weight: Tensor, bias: Tensor, plan: Sequence[Tensor], relu: bool) -> Tensor:  # noqa: ARG001
-    N, products = len(x), _products(plan)
+    products = _products(plan)
+    return _add_up(multiplied(x, weight, bias, products), products.received, products.received_from)
+
+
+def multiplied(x: Tensor, weight: Tensor, bias: Tensor, products: Products) -> Tensor:
+    """(N + V, D') the products, to which the own ones add the bias"""
+    N = len(x)
     rows = x.new_empty(N + len(products.sources), weight.shape[2])
     _multiply(x, weight[0], rows[:N], bias=bias)
     sizes = products.counts.tolist()
     parts = zip(torch.split(products.sources, sizes), torch.split(rows[N:], sizes), weight[1:].unbind(), strict=False)
     for sources, part, filters in parts:
         _multiply(x, filters, part, chosen=sources)
-    return _add_up(rows, products.received, products.received_from)
+    return rows
 
 
-def _backward(
+def backward(
     gradient: Tensor, x: Tensor, weight: Tensor, plan: Sequence[Tensor], for_x: bool, for_weight: bool
 ) -> tuple[Tensor, Tensor]:
     """Gradients of x and weight; empty where not wanted"""
@@ -138,7 +146,7 @@ def _backward(
     if for_x:
         rows = x.new_empty(N + len(products.sources), x.shape[1])
         for part, row, filters in zip(arriving, torch.split(rows, [N, *sizes]), weight.unbind(), strict=False):
-            torch.mm(part, filters.t(), out=row)
+            _multiply(part, filters.t(), row)
         of_x = _add_up(rows, products.made, products.made_from)
     return of_x, of_weight
 
@@ -146,7 +154,7 @@ def _backward(
 def _backward_again(
     gradient: Tensor, x: Tensor, weight: Tensor, plan: Sequence[Tensor], *_: bool
 ) -> tuple[Tensor, Tensor]:
-    """:func:`_backward` in operations that torch can differentiate once more: those of the reference."""
+    """:func:`backward` in operations that torch can differentiate once more: those of the reference."""
 
     def conv(x: Tensor, weight: Tensor) -> Tensor:
         return ego_conv_reference(x, plan[0], weight, weight.new_zeros(()))
@@ -176,4 +184,4 @@ def _add_up(rows: Tensor, chosen: Tensor, starts: Tensor) -> Tensor:
     return torch.embedding_bag(rows, chosen, starts)[0]
 
 
-_ragged = differentiable("ragged", _forward, _backward, _backward_again)
+_ragged = differentiable("ragged", _forward, backward, _backward_again)
