@@ -6,9 +6,8 @@ import re
 import shlex
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
-from pathlib import Path
 
-from egocnn.cli.arguments import command_parsers
+from egocnn.cli.arguments import command_parsers, path_of
 from egocnn.cli.commands import COMMANDS
 from egocnn.cli.options import Options, Parser
 from egocnn.cli.output import print_result
@@ -62,7 +61,7 @@ def _choices(action: argparse.Action) -> str:
 
 
 def _is_path(action: argparse.Action) -> bool:
-    return action.type is Path or action.metavar == "DATA"
+    return action.type is path_of or action.metavar == "DATA"
 
 
 def _meaning(action: argparse.Action) -> str:

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks for pr
 
 def command(folder: Path, *more: str, restarts: int = 0) -> list[str]:
     launch = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", f"--max-restarts={restarts}"]
-    words = ["train", ALCOHOLS, *FLAGS, "--epochs", "24", "--patience", "24", "--batch-size", "4", "--quiet"]
+    words = ["train", ALCOHOLS, *FLAGS, "--epochs", "24", "--patience", "24", "--batch-size", "4"]
     return [sys.executable, *launch, "-m", "egocnn", *words, "-o", str(folder), *more]
 
 
