@@ -241,21 +241,15 @@ def finite_json(value: Any, **layout: Any) -> str:
 
 
 def to_toml(tables: Mapping[str, Mapping[str, Any]]) -> str:
-    """Tables of plain values as TOML; what is None is left out, because TOML has no word for it."""
+    """Tables of texts, numbers and truth values as TOML; what is None is left out, because TOML has no word for it."""
     texts = []
     for name, table in tables.items():
-        lines = [f"{key} = {_toml_value(value)}\n" for key, value in table.items() if value is not None]
+        # TOML has them as JSON does, but for the delete character
+        plain = {key: finite_json(value, ensure_ascii=False) for key, value in table.items() if value is not None}
+        lines = [f"{key} = {text}\n".replace("\x7f", "\\u007f") for key, text in plain.items()]
         if lines:
             texts.append(f"[{name}]\n{''.join(lines)}")
     return "\n".join(texts)
-
-
-def _toml_value(value: Any) -> str:
-    if isinstance(value, (str, bool)):  # JSON escapes what TOML wants escaped, but for the delete character
-        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-    if isinstance(value, (int, float)):
-        return repr(value)
-    raise TypeError(f"no way to write {value!r} as TOML")
 
 
 def regular(path: Path) -> Path:

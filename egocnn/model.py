@@ -6,8 +6,6 @@ A run folder holds plain data only: ``config.json`` (settings, names, and checks
 ``model.safetensors`` (weights, colour counts, scales), ``history.csv`` and ``metrics.json``. Loading it executes
 nothing from it, and refuses what is not, bit for bit, what was written."""
 
-from __future__ import annotations
-
 import copy
 import json
 import math
@@ -88,7 +86,7 @@ class Model:
         """What the data call what is predicted, of several the one asked for or the first; '' where it has no name."""
         return asked or (*self.targets, self.about.get("read", {}).get("target") or "")[0]
 
-    def of_target(self, name: str | None = None) -> Model:
+    def of_target(self, name: str | None = None) -> "Model":
         """The model that predicts this one of several targets alone, by default the first; see :attr:`targets`."""
         known = self.targets or (self.target_name() or "one without a name",)
         name = known[0] if name is None else name
@@ -100,7 +98,7 @@ class Model:
         fitted = {key: getattr(one, key) for key in FITTED}
         return replace(self, encoder=self.encoder.of_target(one), networks=networks, **fitted)
 
-    def each_target(self, outputs: NDArray[np.float32]) -> Iterator[tuple[str, Model, NDArray[np.float32]]]:
+    def each_target(self, outputs: NDArray[np.float32]) -> "Iterator[tuple[str, Model, NDArray[np.float32]]]":
         """Outputs (R, G, C) -> of each of several targets, or of the one, called '': name, model and outputs"""
         ends = np.cumsum(self.networks[0].widths)[:-1]
         for name, own in zip(self.targets or ("",), np.split(outputs, ends, axis=2), strict=True):
@@ -109,7 +107,7 @@ class Model:
     @staticmethod
     def build(
         config: ModelConfig, encoder: Encoder, *, embed: nn.Module | None = None, embed_width: int | None = None
-    ) -> Model:
+    ) -> "Model":
         """One untrained network that fits the encoded graphs; the caller seeds torch, and ``embed`` is copied."""
         outputs = [len(each.class_names) or 1 for each in encoder.targets_of] or len(encoder.class_names) or 1
         sizes: dict[str, Any] = {"attributes": len(encoder.attr_mean), "outputs": outputs}
@@ -231,7 +229,7 @@ class Model:
         return {**own, "custom_embedding": self.custom_embedding, **self.about}
 
     @staticmethod
-    def load(folder: str | Path, *, embed: nn.Module | None = None, embed_width: int | None = None) -> Model:
+    def load(folder: str | Path, *, embed: nn.Module | None = None, embed_width: int | None = None) -> "Model":
         """Read a run folder; a model with an embedding module of the user's own needs that module again."""
         folder = Path(folder)
         plain = read_config(folder)
@@ -253,7 +251,7 @@ class Model:
             raise RunError(f"{folder}: config.json and {MODEL} do not make a model ({reason})") from None
 
 
-def model_of(given: Any) -> Model:
+def model_of(given: Any) -> "Model":
     """A model, or that of a fitted estimator"""
     model = getattr(given, "model_", given)
     if not isinstance(model, Model):
@@ -313,7 +311,7 @@ def check_model(folder: Path, plain: Mapping[str, Any]) -> None:
 
 def _restore(
     plain: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], embed: nn.Module | None, embed_width: int | None
-) -> Model:
+) -> "Model":
     _check_numbers(plain, arrays)
     encoder = Encoder.restore(under("encoder.", arrays), plain["encoder"])
     config = ModelConfig(**plain["model"])
@@ -361,8 +359,7 @@ def _check_encoder(encoder: Encoder) -> None:
     lists = (encoder.node_label_names, encoder.edge_label_names, encoder.class_names, *words, *several)
     if not all(isinstance(names, tuple) and all(isinstance(name, str) for name in names) for names in lists):
         raise RunError("the names of labels and classes must be lists of texts")
-    if not isinstance(encoder.by_degree, bool):
-        raise RunError(f"by_degree must be true or false, got {encoder.by_degree!r}")
+    rule(isinstance(encoder.by_degree, bool), f"by_degree must be true or false, got {encoder.by_degree!r}", RunError)
     if encoder.by_degree and len(encoder.attr_mean) < PROFILE:
         raise RunError("nodes are described by degrees, and there are no scales of what these say")
     if encoder.by_degree and not NAMES.issuperset(encoder.node_label_names):

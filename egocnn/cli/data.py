@@ -1,7 +1,5 @@
 """The options of DATA -> its graphs, read, or left in their store."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, fields
 from functools import partial
@@ -12,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from egocnn.cli.options import Options, from_options
 from egocnn.cli.output import print_result, remarks
 from egocnn.config import ReadConfig
-from egocnn.errors import ConfigError, MissingColumnError
+from egocnn.errors import ConfigError, MissingColumnError, rule
 from egocnn.files import isfile
 
 if TYPE_CHECKING:
@@ -27,7 +25,7 @@ def split_and_part(options: Options) -> tuple[str | None, str]:
     return column or None, part
 
 
-def open_graphs(options: Options, model: Model | None = None) -> Collection:
+def open_graphs(options: Options, model: "Model | None" = None) -> "Collection":
     """The graphs of DATA, or the part of them that --split names; a split is drawn without a model, for a training."""
     from egocnn.data.collection import choose_part, draw_parts
     from egocnn.data.read import read
@@ -61,14 +59,14 @@ def _drawn_later(options: Options) -> ConfigError:
     return ConfigError(f"{drawn}; split.csv in the run folder says which graphs were in each")
 
 
-def said_settings(options: Options, model: Model | None = None) -> dict[str, Any]:
+def said_settings(options: Options, model: "Model | None" = None) -> dict[str, Any]:
     """The settings of reading that are typed or in a file, and not the usual ones."""
     said = {**vars(options), "split": split_and_part(options)[0]}
     usual = {} if model is not None else asdict(ReadConfig())  # with a model, its own settings are the usual ones
     return {f.name: said[f.name] for f in fields(ReadConfig) if said[f.name] not in (None, usual.get(f.name))}
 
 
-def open_rows(options: Options, model: Model) -> tuple[dict[str, Any], Iterator[RowPortion]]:
+def open_rows(options: Options, model: "Model") -> "tuple[dict[str, Any], Iterator[RowPortion]]":
     """The columns of DATA, with what they hold, and its rows in portions; those that do not parse keep their place."""
     from egocnn.data.rows import ROW_SUFFIXES, RowFile, RowPortion
     from egocnn.data.schema import DRAWN
@@ -88,7 +86,9 @@ def open_rows(options: Options, model: Model) -> tuple[dict[str, Any], Iterator[
     return column_kinds(path, file.echoed), _first_rows(map(file.reader, file.chunks), options.limit)
 
 
-def answer_shards(options: Options, model: Model, shards: list[Path], settings: Mapping[str, Any], **how: Any) -> None:
+def answer_shards(
+    options: Options, model: "Model", shards: list[Path], settings: Mapping[str, Any], **how: Any
+) -> None:
     """Write what the model says of the rows of all shards, and print how many there are; ``how``: as Answer has it."""
     from joblib import cpu_count
 
@@ -96,8 +96,7 @@ def answer_shards(options: Options, model: Model, shards: list[Path], settings: 
     from egocnn.scale.shards import Answer, ShardWork
     from egocnn.show.streaming import usual_settings
 
-    if options.limit is not None:
-        raise ConfigError("--limit is for one file, not for a folder of shards")
+    rule(options.limit is None, "--limit is for one file, not for a folder of shards", ConfigError)
     said, part = said_settings(options, model), split_and_part(options)[1]
     about = {"command": options.command, "model": model_digest(options.run_folder)}
     about["settings"] = {**said, "part": part, **settings}
@@ -112,7 +111,7 @@ def answer_shards(options: Options, model: Model, shards: list[Path], settings: 
     print_result(options, result, [text])
 
 
-def _first_rows(portions: Iterable[RowPortion], limit: int | None) -> Iterator[RowPortion]:
+def _first_rows(portions: "Iterable[RowPortion]", limit: int | None) -> "Iterator[RowPortion]":
     for portion in portions:
         some = portion if limit is None else portion.choose(range(min(limit, len(portion.rows))))
         yield some
@@ -121,7 +120,7 @@ def _first_rows(portions: Iterable[RowPortion], limit: int | None) -> Iterator[R
             return
 
 
-def read_with(options: Options, graphs: Collection) -> dict[str, Any]:
+def read_with(options: Options, graphs: "Collection") -> dict[str, Any]:
     """The settings that these graphs were read with: those of a store were given to ``egocnn prepare``."""
     from egocnn.data.store import Stored
 

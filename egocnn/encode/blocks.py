@@ -94,8 +94,7 @@ class BlockedBatch(Batch):
     table: Ints  # (N, W)
     order: Order
     portions: list[tuple[Ints, Ints, Floats]]  # the patches of every block, found once for all networks
-    kept: list[Any] | None = None
-    """where wanted, what the readout pools, layer by layer, in half precision"""
+    kept: list[Any] | None = None  # where wanted, what the readout pools, layer by layer, in half precision
 
     @property
     def keeps_layers(self) -> bool:

@@ -1,7 +1,5 @@
 """A trained model and graphs, in portions where they are many -> a store, a table of predictions, structures."""
 
-from __future__ import annotations
-
 import logging
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -36,7 +34,7 @@ ON_PAGE = 1000
 """Critical structures of a store that are shown on the page of a report; the file beside it holds them all."""
 
 
-def read_as_trained(source: Any, predictor: Model, **said: Any) -> Graphs:
+def read_as_trained(source: Any, predictor: "Model", **said: Any) -> Graphs:
     """The graphs of a source, read as the model's training data were where the user does not say otherwise."""
     if isinstance(source, Graphs):
         return source
@@ -55,7 +53,7 @@ def read_as_trained(source: Any, predictor: Model, **said: Any) -> Graphs:
     raise missing
 
 
-def usual_settings(predictor: Model) -> dict[str, Any]:
+def usual_settings(predictor: "Model") -> dict[str, Any]:
     """How the training data of the model were read, as far as that is of use for others."""
     trained = predictor.about.get("read", {})
     of_rows, of_networks = ("smiles", "target", "name", "hydrogens", "salts"), ("node_label", "node_attributes")
@@ -101,7 +99,7 @@ def prepare(
     return write_store(source.portions, folder, source=data, read=asdict(config), facts=source.facts, **settings)
 
 
-def explanation_kinds(predictor: Model) -> dict[str, Any]:
+def explanation_kinds(predictor: "Model") -> dict[str, Any]:
     """The columns of an explanation, and what each holds; classes of a classifier, else a value."""
     classes = {"predicted": "string", "probability": "double", "explained": "string"}
     numbers = dict.fromkeys(("base", "output"), "double")
@@ -109,7 +107,7 @@ def explanation_kinds(predictor: Model) -> dict[str, Any]:
     return {**own, **numbers, "contributions": "list<float>", "critical_atoms": "list<int>"}
 
 
-def explanation_row(found: CriticalStructure) -> dict[str, Any]:
+def explanation_row(found: "CriticalStructure") -> dict[str, Any]:
     """The same columns of one structure, atoms in the order of the input."""
     row = {name: getattr(found, name) for name in ("predicted", "probability", "explained", "base", "output")}
     return {**row, "contributions": found.node_importance.tolist(), "critical_atoms": found.critical_nodes.tolist()}
@@ -123,7 +121,7 @@ class Echo:
     came_in: Mapping[str, str]  # column to write -> column that came in
 
     @staticmethod
-    def of(came_in: Mapping[str, Any], found: Mapping[str, Any]) -> Echo:
+    def of(came_in: Mapping[str, Any], found: Mapping[str, Any]) -> "Echo":
         """Both by name, with what they hold; a column that came in under the name of ours becomes input_NAME."""
         names: dict[str, str] = {}
         for name in came_in:
@@ -143,7 +141,7 @@ class Echo:
 
 
 def predict_to_file(
-    predictor: Model, portions: Iterable[RowPortion], path: Path, columns: Mapping[str, Any], *,
+    predictor: "Model", portions: Iterable[RowPortion], path: Path, columns: Mapping[str, Any], *,
     see: Callable[[Graphs], None] = lambda _: None, device: str = "auto",
 ) -> dict[str, Any]:  # fmt: skip
     """Write the predictions of all portions to one file; how many there are, and their scores where the truth is known,
@@ -194,8 +192,8 @@ def predict_to_file(
 
 
 def explain_portions(
-    predictor: Model, portions: Iterable[Graphs], config: ExplainConfig, report: Report | None = None, **settings: Any
-) -> Iterator[CriticalStructure]:
+    predictor: "Model", portions: Iterable[Graphs], config: ExplainConfig, report: Report | None = None, **settings: Any
+) -> "Iterator[CriticalStructure]":
     """The critical structures of all portions in order; ``settings`` are those of :func:`egocnn.explain.explain`."""
     from egocnn.explain import explain
 

@@ -156,8 +156,7 @@ def monitor_of(name: str, target: Tensor, widths: Sequence[int] = ()) -> str:
 def checked_score(name: str | None, *, is_value: bool) -> str:
     """The name of a score, by default accuracy or R²; refused where it is one of the other kind of target."""
     mine, what = (VALUE_SCORES, "values") if is_value else (CLASS_SCORES, "classes")
-    if name is not None and name not in mine:
-        raise ConfigError(f"{what} are not scored by {name!r}; there are {', '.join(mine)}")
+    rule(name is None or name in mine, f"{what} are not scored by {name!r}; there are {', '.join(mine)}", ConfigError)
     return name or mine[0]
 
 

@@ -78,8 +78,7 @@ def find_model(options: Options) -> "ModelConfig | OtherModel":
     if options.model == EGO_CNN:
         return config
     rival: OtherModel = find_lab("rivals.names").find_rival(options.model)
-    if options.preset is not None:  # settings of the Ego-CNN would not change a rival
-        raise ConfigError(f"--preset names settings of the Ego-CNN; {rival.name} has its own")
+    rule(options.preset is None, f"--preset names settings of the Ego-CNN; {rival.name} has its own", ConfigError)
     for name, usual in (asdict(ModelConfig()) | asdict(TrainConfig())).items():
         if name not in FOR_ALL_MODELS and getattr(options, name) != usual:
             raise ConfigError(f"--{name.replace('_', '-')} is a setting of the Ego-CNN; {rival.name} has its own")

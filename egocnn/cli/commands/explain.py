@@ -1,7 +1,5 @@
 """``egocnn explain``: a run folder and a data set -> the critical structures of its graphs, and a report."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import asdict
 from itertools import chain, islice
@@ -75,7 +73,7 @@ def explain(options: Options) -> None:
     print_result(options, plain, [*map(str, shown), *sentences(summary), last])
 
 
-def explain_shards(options: Options, model: Model, shards: list[Path]) -> None:
+def explain_shards(options: Options, model: "Model", shards: list[Path]) -> None:
     """Contributions and critical atoms of every row, or of those chosen, as columns; no report and no fidelity."""
     from egocnn.show.streaming import explanation_kinds
     from egocnn.train.predictions import prediction_kinds
@@ -92,7 +90,7 @@ def explain_shards(options: Options, model: Model, shards: list[Path]) -> None:
     answer_shards(options, model, shards, settings, kinds=kinds, **how)
 
 
-def chosen_rows(options: Options, model: Model) -> Choice | None:
+def chosen_rows(options: Options, model: "Model") -> "Choice | None":
     """Which rows are to be explained, by what is predicted of them; None: all."""
     from egocnn.scale.shards import Choice
     from egocnn.train.predictions import prediction_kinds
@@ -109,8 +107,8 @@ def chosen_rows(options: Options, model: Model) -> Choice | None:
 
 
 def find_structures(
-    options: Options, model: Model, graphs: Collection, *, run_folder: Path, fidelity: bool = True
-) -> Iterator[CriticalStructure]:
+    options: Options, model: "Model", graphs: "Collection", *, run_folder: Path, fidelity: bool = True
+) -> "Iterator[CriticalStructure]":
     """Structures in the order of the graphs."""
     from egocnn.encode.familiar import familiar
     from egocnn.explain import fit_attention, load_attention, save_attention

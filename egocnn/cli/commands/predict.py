@@ -43,9 +43,7 @@ def predict(options: Options) -> None:
     text = f"{result['graphs']} prediction{several} in {options.out}" + (f" ({scores})" if scores else "")
     if failed := result["failed"]:
         text += f"; {failed} row{'' if failed == 1 else 's'} without, the column error says why"
-    only = (
-        [in_one_line(result["prediction"], name) for name in model.targets or ("",)] if "prediction" in result else []
-    )
+    only = [in_one_line(result["prediction"], name) for name in model.targets or ("",) if "prediction" in result]
     print_result(options, result, [*only, text])
 
 

@@ -43,16 +43,11 @@ Constants = dict[str, Groups]
 class MatchedPair:
     """Two molecules and which of their atoms are the same; all others are what changed."""
 
-    first: int
-    """number of the molecule"""
-    second: int
-    """number of the other"""
-    transformation: str
-    """the group of the first >> that of the second, as SMILES"""
-    common: Ints
-    """(n, 2) heavy atoms of the first and the same ones of the second"""
-    is_cut_short: bool = False
-    """whether the search for what is common was given up, so that there may be more of it"""
+    first: int  #: number of the molecule
+    second: int  #: number of the other
+    transformation: str  #: the group of the first >> that of the second, as SMILES
+    common: Ints  #: (n, 2) heavy atoms of the first and the same ones of the second
+    is_cut_short: bool = False  #: whether the search for what is common was given up, so that there may be more of it
 
 
 def find_pairs(
@@ -197,20 +192,13 @@ class Comparison:
         >>> found.transformation, found.changed[1].tolist()
         ('[H]*>>*O', [5])"""
 
-    first: CriticalStructure
-    """the one molecule, explained"""
-    second: CriticalStructure
-    """the other, explained for the same class"""
-    pair: MatchedPair
-    """which atoms are the same"""
-    changed: tuple[Ints, ...]
-    """the atoms of either that are not in the other"""
-    predicted: tuple[float, ...]
-    """the probabilities of the explained class, or the values"""
-    true_change: float | None
-    """of a class 1 where it became the explained one, -1 where it ceased to be it"""
-    contributions: tuple[float, ...]
-    """the sums over the atoms that changed, in log-odds or in the unit of the value"""
+    first: CriticalStructure  #: the one molecule, explained
+    second: CriticalStructure  #: the other, explained for the same class
+    pair: MatchedPair  #: which atoms are the same
+    changed: tuple[Ints, ...]  #: the atoms of either that are not in the other
+    predicted: tuple[float, ...]  #: the probabilities of the explained class, or the values
+    true_change: float | None  #: of a class 1 where it became the explained one, -1 where it ceased to be it
+    contributions: tuple[float, ...]  #: the sums over the atoms that changed, in log-odds or in the unit of the value
     ranks: tuple[float | None, ...]
     """How high the changed atoms rank by the size of their contribution, as ROC AUC: the share of the other atoms that
     one of them exceeds, 0.5 by chance; None where no atom changed, or every one."""

@@ -1,7 +1,5 @@
 """Critical structures: which nodes and edges of a graph made a prediction, as one plain record."""
 
-from __future__ import annotations
-
 import html
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -26,8 +24,7 @@ if TYPE_CHECKING:
     import networkx
     from torch_geometric.explain import Explanation
 
-SHOWN = 12
-"""Nodes that the text of a structure names; of larger structures the most important."""
+SHOWN = 12  # Nodes that the text of a structure names; of larger structures the most important.
 LARGEST_DRAWN, MOST_EDGES_DRAWN, DRAWN = 500, 100_000, 300
 """Nodes and edges of a graph that is drawn whole; of a larger one the structure and what is around it, so many nodes"""
 PICTURES = 12  # Structures that a notebook shows.
@@ -37,22 +34,18 @@ PICTURES = 12  # Structures that a notebook shows.
 class Fidelity:
     """The probability of the explained class, or the predicted value, where parts of the graph are not present."""
 
-    removed: float
-    """when the critical nodes are taken out, and their edges with them"""
-    kept: float
-    """when nothing but the critical nodes and the edges among them is left"""
+    removed: float  #: when the critical nodes are taken out, and their edges with them
+    kept: float  #: when nothing but the critical nodes and the edges among them is left
     evidence_lost: float | None = None
     """the share of output less base that goes with the critical nodes; None where both are the same"""
-    evidence_kept: float | None = None
-    """the share that the critical nodes hold alone"""
+    evidence_kept: float | None = None  #: the share that the critical nodes hold alone
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Trace:
     """Where the evidence stood on its way down: importance after the deepest layer first, at the input last."""
 
-    nodes: Floats
-    """(L + 2, N)"""
+    nodes: Floats  #: (L + 2, N)
     edges: Floats
     """(L + 2, E) what has crossed each edge up to there, nothing at the top; at the input, its importance"""
 
@@ -73,34 +66,25 @@ class CriticalStructure:
         >>> structure.draw("propane.svg")[:4]
         '<svg'"""
 
-    graph: Graph
-    """the graph that was predicted"""
+    graph: Graph  #: the graph that was predicted
     predicted: str | float
     """the likeliest class, or the predicted value; a class by name, or of an estimator as its ``classes_`` are"""
-    probability: float | None
-    """of the predicted class, calibrated; None for a value"""
+    probability: float | None  #: of the predicted class, calibrated; None for a value
     explained: str | float | None
     """the class whose evidence was traced; None: what raised and what lowered the predicted value"""
-    technique: str
-    """how importance was found"""
-    base: float
-    """the output with no node present"""
-    output: float
-    """what is explained: the log-odds of the explained class against the rest, or the value in its unit"""
+    technique: str  #: how importance was found
+    base: float  #: the output with no node present
+    output: float  #: what is explained: the log-odds of the explained class against the rest, or the value in its unit
     node_importance: Floats
     """(N) positive: speaks for the explained class, or raised the value; negative: speaks against it, lowered it.
     By contributions, the default technique, base + their sum is the output."""
-    edge_importance: Floats
-    """(E) in the order of ``graph.edges``"""
-    critical_nodes: Ints
-    """node ids, ascending"""
-    critical_edges: Ints
-    """positions in ``graph.edges``, ascending"""
-    spread: float | None = None
-    """the doubt of a model of several networks, in probability or in the unit of the value"""
-    fidelity: Fidelity | None = None
+    edge_importance: Floats  #: (E) in the order of ``graph.edges``
+    critical_nodes: Ints  #: node ids, ascending
+    critical_edges: Ints  #: positions in ``graph.edges``, ascending
+    spread: float | None = None  #: the doubt of a model of several networks, in probability or in the unit of the value
+    fidelity: "Fidelity | None" = None
     """what is predicted without the structure, and with nothing else; None where that was not computed"""
-    trace: Trace | None = None
+    trace: "Trace | None" = None
     """how the evidence travelled down the layers; None with techniques that do not go layer by layer"""
     whole: tuple[int, float, float] | None = None
     """of a part that :meth:`drawn` took: the nodes of the whole graph, what spoke for and what against in it"""
@@ -203,7 +187,7 @@ class CriticalStructure:
         what = "the critical structure and its surroundings" if is_part else "what counts most"
         return f"drawn: {what}, {min(DRAWN, nodes)} of {nodes:,} nodes"
 
-    def drawn(self) -> CriticalStructure:
+    def drawn(self) -> "CriticalStructure":
         """What pictures and pages show: of a large graph the critical structure and the nodes around it.
 
         Returns:
@@ -244,7 +228,7 @@ class CriticalStructure:
         empty += f" for {wording.called(self.explained)}" if empty and self.explained is not None else ""
         return "; ".join(filter(None, (self._headline + sure + empty, self.drawn_part)))
 
-    def named(self) -> CriticalStructure:
+    def named(self) -> "CriticalStructure":
         """The same with its classes by name, as files and pages have them.
 
         Returns:
@@ -284,7 +268,7 @@ class CriticalStructure:
         return plain
 
     @staticmethod
-    def from_plain(plain: Mapping[str, Any]) -> CriticalStructure:
+    def from_plain(plain: Mapping[str, Any]) -> "CriticalStructure":
         """The record of :meth:`to_plain` again; attributes, weights and truths of the graph are not in it.
 
         Arguments:
@@ -304,7 +288,7 @@ class CriticalStructure:
         fidelity, trace = fields.pop("fidelity"), fields.pop("trace")
         return CriticalStructure(fidelity=fidelity and Fidelity(**fidelity), trace=trace and Trace(**trace), **fields)
 
-    def to_networkx(self) -> networkx.Graph:
+    def to_networkx(self) -> "networkx.Graph":
         """The graph for networkx.
 
         Returns:
@@ -322,7 +306,7 @@ class CriticalStructure:
             graph.add_edge(names[u], names[v], importance=importance, critical=n in chosen, **label)
         return graph
 
-    def to_pyg(self) -> Explanation:
+    def to_pyg(self) -> "Explanation":
         """The record that PyTorch Geometric has for explanations.
 
         Returns:
@@ -356,14 +340,14 @@ def part_of(graph: Graph, nodes: Ints) -> tuple[Graph, Ints]:
     return replace(graph, **changes), edges
 
 
-def write_structures(structures: Iterable[CriticalStructure], path: Path) -> None:
+def write_structures(structures: "Iterable[CriticalStructure]", path: Path) -> None:
     """One JSON object per line, in order."""
     with replacing(path) as temporary, temporary.open("w", encoding="utf-8") as file:
         for structure in structures:
             file.write(finite_json(structure.to_plain()) + "\n")
 
 
-def read_structures(path: Path) -> Iterator[CriticalStructure]:
+def read_structures(path: Path) -> "Iterator[CriticalStructure]":
     """What :func:`write_structures` wrote."""
     with regular(path).open("rb") as file:
         for number, line in enumerate(file, 1):
@@ -392,7 +376,7 @@ class Structures(list[CriticalStructure]):
         return "".join(structure._repr_html_() for structure in self[:PICTURES]) + more
 
 
-def _row(one: CriticalStructure) -> dict[str, Any]:
+def _row(one: "CriticalStructure") -> dict[str, Any]:
     row = {"name": one.name, "smiles": one.graph.smiles, "predicted": one.predicted, "probability": one.probability}
     row |= {"true": one.graph.target, "explained": one.explained, "base": one.base, "output": one.output}
     row |= {"size": len(one.critical_nodes), "critical_atoms": one.critical_nodes.tolist()}

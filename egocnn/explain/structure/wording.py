@@ -1,7 +1,5 @@
 """What is said about a critical structure, in one place for console, page and server: a structure -> short texts."""
 
-from __future__ import annotations
-
 from math import floor, isfinite, log10
 from typing import TYPE_CHECKING
 
@@ -13,13 +11,13 @@ LARGEST_SHARE, SMALLEST_SHARE = 2.0, -1.0
 NEARLY = 1e-3  # Base and contributions add up to the output where no more than this share of their size is missing.
 
 
-def adds_up(structure: CriticalStructure) -> bool:
+def adds_up(structure: "CriticalStructure") -> bool:
     """Whether base and contributions come to the output, as they do by the default technique."""
     up, down, change = structure.speaks_for, structure.speaks_against, structure.output - structure.base
     return abs(up + down - change) <= NEARLY * max(up - down, abs(change))
 
 
-def balance(structure: CriticalStructure) -> str:
+def balance(structure: "CriticalStructure") -> str:
     """base -1.2, for +3.4, against -0.6, output 1.6 log-odds"""
     is_class = structure.explained is not None
     up, down, last = ("for", "against", "output") if is_class else ("raised", "lowered", "value")
@@ -30,7 +28,7 @@ def balance(structure: CriticalStructure) -> str:
     return f"base {base}{between}, {last} {output}{' log-odds' if is_class else ''}"
 
 
-def evidence(structure: CriticalStructure) -> str:
+def evidence(structure: "CriticalStructure") -> str:
     """How far the structure is enough and needed; nothing where it is empty or that was not measured."""
     fidelity = structure.fidelity
     if fidelity is None or not len(structure.critical_nodes):
@@ -49,7 +47,7 @@ def called(name: object) -> str:
     return f"{name}" if f"{name}"[:1].isalpha() and f"{name}" not in ("True", "False") else f"class {name}"
 
 
-def doubt(structure: CriticalStructure) -> str:
+def doubt(structure: "CriticalStructure") -> str:
     """' ± 0.4%' or ' ± 0.12', nothing for a model of one network"""
     if structure.spread is None:
         return ""

@@ -36,8 +36,7 @@ LISTED = (
 """what the page lists, searches and sorts by, of all structures at once"""
 FINEST = 32767
 """numbers travel as 16-bit steps of the largest among them: four significant digits in 2.7 characters each"""
-PORTION = 48
-"""structures that the page unpacks at a time: as many as it shows at a time"""
+PORTION = 48  # Structures that the page unpacks at a time: as many as it shows at a time
 ESCAPES = {ord(c): f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"}
 
 

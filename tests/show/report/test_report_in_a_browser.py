@@ -264,7 +264,7 @@ def test_pictures_and_data_can_be_saved(show: Show, tmp_path: Path) -> None:
     drawn = ET.parse(saved["svg"]).getroot()
     assert drawn.findtext("{http://www.w3.org/2000/svg}title") == "a/b <c>"
     letters = [text.text for text in drawn.iter("{http://www.w3.org/2000/svg}text")]
-    assert sorted(letters) == [*"HOOOO"]  # RDKit's: the acid's hydrogen is written, on the side that leaves room
+    assert sorted(map(str, letters)) == [*"HOOOO"]  # RDKit's: the acid's hydrogen is written
     assert saved["png"].read_bytes().startswith(b"\x89PNG")
     told = json.loads(saved["json"].read_text(encoding="utf-8"))
     assert told["critical_nodes"] == made.critical_nodes.tolist()

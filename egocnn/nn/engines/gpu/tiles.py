@@ -6,8 +6,6 @@ the node at which m is ranked k-th. Where several nodes rank m k-th, it names a 
 gradients (:class:`Transposed`). Nothing is scattered: the result is the same in every run. All is fixed-shape tensor
 arithmetic without a look at the numbers, as CUDA graphs require."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import torch
@@ -26,7 +24,7 @@ class TileRows(NamedTuple):
     length: Tensor  # (R N) in that order: columns up to the last neighbour
 
     @staticmethod
-    def of(table: Tensor, nodes: int) -> TileRows:
+    def of(table: Tensor, nodes: int) -> "TileRows":
         """table (R N, K), counted through all replicas, each of ``nodes`` nodes"""
         total, K = table.shape
         position = torch.arange(total, device=table.device, dtype=torch.int32)
@@ -53,7 +51,7 @@ class Transposed(NamedTuple):
     room: Tensor  # (sums that a chunk may have, 0): a number that operators can take, as they take the others
 
     @staticmethod
-    def of(table: Tensor, nodes: int) -> Transposed:
+    def of(table: Tensor, nodes: int) -> "Transposed":
         total, K = table.shape
         key, sources = _by_target(table)
         position = torch.arange(len(key), device=key.device)
@@ -96,7 +94,7 @@ class Tiles(NamedTuple):
     transposed: Transposed | None
 
     @staticmethod
-    def of(table: Tensor, *, gradients: bool) -> Tiles:
+    def of(table: Tensor, *, gradients: bool) -> "Tiles":
         """table (N, K), or (R, N, K) with ids counted in every replica by itself"""
         stacked = table if table.dim() == 3 else table[None]
         replicas, nodes, K = stacked.shape
